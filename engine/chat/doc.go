@@ -1,0 +1,13 @@
+// Package chat turns a conversation into token ids by the template that a model brings.
+//
+// It never lets a message's content become a special token: each content is rendered as a
+// sentinel, the result is split at the sentinels, the template's own text is encoded with
+// special tokens and the contents without. Everybody in engine and above may import it; it
+// imports tokenizer and a Jinja engine.
+//
+// Invariants, cited by code and tests:
+//
+//	C1  no id that comes from a content is special
+//	C2  without special tokens in the contents, Encode gives the tokens of Render
+//	C3  what a template renders is bounded, and its time with it
+package chat

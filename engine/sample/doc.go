@@ -1,0 +1,15 @@
+// Package sample chooses the next token from logits and keeps what a request has said so far:
+// stop strings, stop tokens, length.
+//
+// It never keeps a random generator: the random number of a token is a function of (seed,
+// choice, position), so hand-off, retry, batch and worker change nothing. It never reads a
+// clock. Everybody in engine and above may import it; it imports tokenizer.
+//
+// Invariants, cited by code and tests:
+//
+//	P1  Pick is a function of its arguments; equal probabilities go to the lowest id
+//	P2  Pick allocates nothing once its Scratch has grown
+//	P3  the texts of a Sequence's pieces joined never contain a stop string, nor a byte after one
+//	P4  a Sequence finishes exactly once
+//	P5  log-probabilities are those of the unmodified logits
+package sample
