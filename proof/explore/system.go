@@ -1,0 +1,122 @@
+package explore
+
+// System is what is explored. S is a state, E an event; a small plain value is best for E,
+// because equal events of different states count as one for fairness ("the deadline of room
+// 1", not "the deadline that was armed third").
+type System[S any, E comparable] interface {
+	// Init returns the first state.
+	Init() S
+	// Clone copies a state so deeply that Apply on the copy leaves the original alone.
+	Clone(s *S) S
+	// Events appends every event that is possible in s, in a fixed order.
+	Events(s *S, dst []E) []E
+	// Apply performs e. An error, or a panic, is a broken invariant.
+	Apply(s *S, e E) error
+	// Key appends what makes s differ from other states: everything that the future depends
+	// on, and nothing else.
+	Key(s *S, dst []byte) []byte
+	// Done says whether everything is over and nothing is held.
+	Done(s *S) bool
+	// Class says what kind of event e is.
+	Class(e E) Class
+	// Name says what e does in s, in a chart.
+	Name(s *S, e E) string
+}
+
+// Class is what an event is to fairness.
+type Class uint8
+
+const (
+	Progress    Class = iota // compute, I/O of one's own: happens if it stays possible
+	Delivery                 // the same, but needs the link between the parts: not so in ALONE
+	Timer                    // a deadline runs out: happens if it stays armed; never in PROMPT
+	Retry                    // a timer that repeats: like Timer, but not counted as a deadline
+	Fault                    // something breaks: may happen, need not
+	Environment              // somebody outside acts: may happen, need not
+	classes
+)
+
+var classNames = [classes]string{"progress", "delivery", "timer", "retry", "fault", "environment"}
+
+func (c Class) String() string { return classNames[c] }
+
+// Question is a set of questions about liveness.
+type Question uint8
+
+const (
+	TERM Question = 1 << iota
+	ALONE
+	PROMPT
+)
+
+// fair lists the classes that a fair run may not put off for ever, per question.
+func (q Question) fair(c Class) bool {
+	switch q {
+	case TERM:
+		return c == Progress || c == Delivery || c == Timer || c == Retry
+	case ALONE:
+		return c == Progress || c == Timer || c == Retry
+	case PROMPT:
+		return c == Progress || c == Delivery
+	}
+	return false
+}
+
+func (q Question) String() string {
+	s := ""
+	for _, one := range []struct {
+		q    Question
+		name string
+	}{{TERM, "TERM"}, {ALONE, "ALONE"}, {PROMPT, "PROMPT"}} {
+		if q&one.q != 0 {
+			if s != "" {
+				s += "+"
+			}
+			s += one.name
+		}
+	}
+	return s
+}
+
+// A System may say more than it must.
+type (
+	// Copier copies src over dst and reuses dst's memory: a faster Clone.
+	Copier[S any] interface{ CopyInto(dst, src *S) }
+
+	// Islander says what Done means when no message arrives any more (ALONE): what lies in
+	// the dead link does not count.
+	Islander[S any] interface{ DoneAlone(s *S) bool }
+
+	// Witness reports what may be seen right after an event: bit i of Shows stands for
+	// Witnesses()[i]. A scope that demands a witness (Options.Must) and never sees it checks
+	// nothing, and fails.
+	Witness[S any] interface {
+		Witnesses() []string
+		Shows(s *S) uint64
+	}
+
+	// Drawer gives a chart its columns: Cells appends one text per column.
+	Drawer[S any] interface {
+		Columns() []string
+		Cells(s *S, dst []string) []string
+	}
+
+	// Finder names what never ends in a state that is not done.
+	Finder[S any] interface{ Stuck(s *S) string }
+
+	// Focus leaves events out of a chart that have no part in what is wrong in last.
+	Focus[S any, E comparable] interface {
+		Concerns(s *S, e E, last *S) bool
+	}
+)
+
+// Options says how far to go and what to ask.
+type Options struct {
+	Ask       Question // TERM, ALONE, TERM|ALONE or PROMPT; 0 asks for safety alone
+	StatesMax int      // give up above this many states; 0 means StatesMaxDefault
+	Must      []string // witnesses that have to be seen, by name
+}
+
+// StatesMaxDefault keeps a run that nobody limited below about 1 GiB: a state costs 24 bytes of
+// index, 8 of trace and 8 for each fair event out of it, and the frontier holds whole states.
+const StatesMaxDefault = 5_000_000
