@@ -1,0 +1,18 @@
+// Package leg holds what a gateway and a worker say to each other about one room: the body of
+// POST /leg/prefill and POST /leg/decode, and the lines of the answer.
+//
+// A leg is the part of an attempt at one worker. Its request is one JSON object, its answer a
+// stream of JSON lines: first {"accepted":true} once the room is registered, then pieces of
+// output (decode only), then exactly one line with an end. Before the stream a refusal is a
+// status of its own with an End as the body. Closing the connection cancels the room.
+//
+// The package parses, bounds and prints; it does no I/O of its own, knows no room's state and
+// starts no goroutine. serve/worker, serve/gateway, serve/upstream and bench import it.
+//
+// Invariants:
+//
+//	L1  every count and length of a parsed value is within the limits of limits.go
+//	L2  a Line is exactly one of: accepted, a piece, an end
+//	L3  a stream without an end is an error to its reader (ErrNoEnd), never a success
+//	L4  what AppendLine prints, ParseLine reads back equal; no float is infinite or not a number
+package leg

@@ -1,0 +1,130 @@
+package leg
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"baton/core/room"
+	"baton/engine/sample"
+)
+
+// Request is the body of POST /leg/prefill and POST /leg/decode.
+type Request struct {
+	RID    string        `json:"rid"`
+	Room   room.ID       `json:"room"`
+	Tokens []int32       `json:"tokens"` // the prompt, ids of the worker's vocabulary
+	Params sample.Params `json:"params"`
+	LeftMS int64         `json:"left_ms"` // time left of the request's deadline when this was sent
+	// Link is where the room's prefill worker takes links, host:port. Decode only; empty means
+	// that the worker computes the prompt itself.
+	Link string `json:"link,omitempty"`
+}
+
+// ReadRequest reads a body to its end and returns the request. The error says what is wrong
+// with it, for the client of this leg.
+func ReadRequest(body io.Reader) (*Request, error) {
+	b, err := io.ReadAll(io.LimitReader(body, BodyBytesMax+1))
+	if err != nil {
+		return nil, fmt.Errorf("leg: reading the body: %w", err)
+	}
+	return ParseRequest(b)
+}
+
+// ParseRequest reads one JSON object. Unknown fields are ignored (a newer gateway may drive an
+// older worker); what stands behind the object is an error.
+func ParseRequest(b []byte) (*Request, error) {
+	if len(b) > BodyBytesMax {
+		return nil, fmt.Errorf("leg: the body is longer than %d bytes", BodyBytesMax)
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	r := &Request{}
+	if err := d.Decode(r); err != nil {
+		return nil, fmt.Errorf("leg: the body is not a leg request: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("leg: the body holds more than one JSON value")
+	}
+	if err := r.Validate(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Validate holds L1. What depends on a model (vocabulary, context) is the worker's to check.
+func (r *Request) Validate() error {
+	switch {
+	case r.Room == 0 || r.Room > room.IDMask:
+		return fmt.Errorf("leg: room: %d is not a room: want 63 random bits, not zero", uint64(r.Room))
+	case len(r.RID) > RIDBytesMax:
+		return fmt.Errorf("leg: rid: %d bytes, at most %d", len(r.RID), RIDBytesMax)
+	case !printable(r.RID):
+		return errors.New("leg: rid: want printable UTF-8")
+	case len(r.Tokens) == 0:
+		return errors.New("leg: tokens: the prompt is empty")
+	case len(r.Tokens) > TokensMax:
+		return fmt.Errorf("leg: tokens: %d, at most %d", len(r.Tokens), TokensMax)
+	case r.LeftMS < 0 || r.LeftMS > LeftMax.Milliseconds():
+		return fmt.Errorf("leg: left_ms: %d, want 0 to %d", r.LeftMS, LeftMax.Milliseconds())
+	}
+	for i, t := range r.Tokens {
+		if t < 0 {
+			return fmt.Errorf("leg: tokens[%d]: %d is not a token", i, t)
+		}
+	}
+	if err := validLink(r.Link); err != nil {
+		return err
+	}
+	return validParams(&r.Params)
+}
+
+// Left is the time left when the request was sent.
+func (r *Request) Left() time.Duration { return time.Duration(r.LeftMS) * time.Millisecond }
+
+func printable(s string) bool {
+	return utf8.ValidString(s) && strings.IndexFunc(s, func(c rune) bool { return c < ' ' || c == 0x7f }) < 0
+}
+
+func validLink(link string) error {
+	if link == "" {
+		return nil
+	}
+	if len(link) > LinkBytesMax {
+		return fmt.Errorf("leg: link: %d bytes, at most %d", len(link), LinkBytesMax)
+	}
+	host, port, err := net.SplitHostPort(link)
+	if err != nil || host == "" || !printable(host) {
+		return fmt.Errorf("leg: link: %q is not host:port", link)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("leg: link: %q has no port from 1 to 65535", link)
+	}
+	return nil
+}
+
+// validParams bounds sizes; ranges are sample.Params' own to check, with the vocabulary at hand.
+func validParams(p *sample.Params) error {
+	switch {
+	case p.MaxTokens < 1 || p.MaxTokens > MaxTokensMax:
+		return fmt.Errorf("leg: params: max_tokens: %d, want 1 to %d", p.MaxTokens, MaxTokensMax)
+	case len(p.Stop) > StopsMax:
+		return fmt.Errorf("leg: params: stop: %d strings, at most %d", len(p.Stop), StopsMax)
+	case len(p.StopIDs) > StopIDsMax:
+		return fmt.Errorf("leg: params: stop_ids: %d, at most %d", len(p.StopIDs), StopIDsMax)
+	case p.Logprobs < -1 || p.Logprobs > TopLogprobsMax:
+		return fmt.Errorf("leg: params: logprobs: %d, want -1 (off) to %d", p.Logprobs, TopLogprobsMax)
+	}
+	for i, s := range p.Stop {
+		if s == "" || len(s) > StopBytesMax || !utf8.ValidString(s) {
+			return fmt.Errorf("leg: params: stop[%d]: %d bytes, want 1 to %d of UTF-8", i, len(s), StopBytesMax)
+		}
+	}
+	return nil
+}
