@@ -1,0 +1,23 @@
+// Package model turns a GGUF file of architecture llama into a running transformer: it reads
+// and checks the hyper-parameters, repacks the weights into kernel panels, owns the pool of KV
+// blocks and runs steps over mixed batches of prefill chunks and decode tokens.
+//
+// It never decides what runs (core does), never samples (engine/sample does), never moves KV
+// between processes (transfer does) and never reads a clock, but for Bench. serve and bench
+// may import it; it imports engine/kernel, engine/weights/gguf and engine/tokenizer.
+//
+// Invariants, cited by code and tests:
+//
+//	M1  The logits of a row are the same bits whatever else is in the batch, wherever the
+//	    borders of its chunks were and however many threads ran the step, within one kernel
+//	    level (DESIGN §8). Hence prefill elsewhere, a retry and a migration change no token.
+//	M2  A KV block whose row 0 was written by Step holds zeros in every row that no token has
+//	    filled yet, so that the sum of a block is a function of its tokens.
+//	M3  Step allocates nothing once a batch of the same size has been run.
+//	M4  A file is refused before anything is allocated by its numbers: every hyper-parameter
+//	    has a named bound and every tensor must have exactly the shape that they imply.
+//	M5  Two workers exchange KV only if their manifests are equal.
+//
+// Arrays are row-major; [n][d] has n rows of d values. A block table lists the physical blocks
+// of one sequence from its token 0: token t is row t%16 of block table[t/16].
+package model
