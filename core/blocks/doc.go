@@ -1,0 +1,2 @@
+// Package blocks counts the KV blocks of one worker: who may be given which.
+package blocks

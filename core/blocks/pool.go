@@ -1,0 +1,6 @@
+package blocks
+
+// Count says where the blocks of a pool are. Total = Free + Cached + Held + Quarantined.
+type Count struct {
+	Total, Free, Cached, Held, Quarantined int
+}

@@ -1,0 +1,2 @@
+// Package decode decides everything that a decode worker does with its rooms.
+package decode

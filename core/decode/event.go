@@ -1,0 +1,162 @@
+package decode
+
+import (
+	"time"
+
+	"baton/core/room"
+)
+
+// Local is the peer of a room that is prefilled on this worker (the unified role).
+const Local int32 = -1
+
+// EventKind says what happened.
+type EventKind uint8
+
+const (
+	NoEvent EventKind = iota
+
+	// Request: the gateway opens the leg of a room. Room, Peer (the driver's handle of the
+	// prefill worker, or Local), Tokens (length of the prompt), MaxNew (most tokens of
+	// output), Deadline (absolute, in the core's clock). Exactly one Accept or Refuse answers.
+	Request
+	// Abort: the gateway ends the leg, for Cause. It may overtake its Request.
+	Abort
+	// Settled: prefill's final word on a lease. Settled.
+	Settled
+	// LinkUp: a Dial succeeded, both connections stand and the manifests agree. Peer, Conn.
+	LinkUp
+	// LinkFailed: a Dial failed. Peer, Cause (WorkerLost, or Internal if manifests differ).
+	LinkFailed
+	// LinkEnd: a link is gone and every receiver of it is off (its ChunkOff came before). Conn.
+	LinkEnd
+	// ChunkArrived: a chunk's header was read. Room, Lease, Conn, Chunk, FirstBlock, N, Last.
+	// Exactly one Place answers it, before the receiver touches any memory.
+	ChunkArrived
+	// ChunkPlaced: the receiver that was let in has placed the chunk and left. Room, Lease, Chunk.
+	ChunkPlaced
+	// ChunkOff: the receiver that was let in has left without placing it. Room, Lease, Chunk.
+	ChunkOff
+	// ChunkRefused: a chunk's bytes had a wrong sum; comes after its ChunkOff. Room, Lease, Chunk.
+	ChunkRefused
+	// StepDone: the engine step came home. Results, one for each item of the Step.
+	StepDone
+	// Begun: the driver fed the first token of a room that was begun. Room, OK, Finished.
+	Begun
+	// TimerFired: the moment of an armed timer has come. Timer.
+	TimerFired
+	// Drain: refuse every room that is not here yet. It cannot be undone.
+	Drain
+
+	events
+)
+
+var eventNames = [events]string{"none", "request", "abort", "settled", "link_up", "link_failed", "link_end",
+	"chunk_arrived", "chunk_placed", "chunk_off", "chunk_refused", "step_done", "begun", "timer", "drain"}
+
+func (k EventKind) String() string { return eventNames[k] }
+
+// Event is one input of the core. Which fields count depends on Kind.
+type Event struct {
+	Kind       EventKind
+	Room       room.ID
+	Peer       int32         // Request, LinkUp, LinkFailed
+	Tokens     int           // Request: length of the prompt
+	MaxNew     int           // Request: most tokens of output, at least 1
+	Deadline   time.Duration // Request: when the request's time is over
+	Cause      room.Cause    // Abort, LinkFailed
+	Lease      room.Lease    // Chunk*
+	Conn       room.Conn     // LinkUp, LinkEnd, ChunkArrived
+	Chunk      int32         // Chunk*: counts from 0 within the lease
+	FirstBlock int32         // ChunkArrived: logical number of its first block in the prompt
+	N          int32         // ChunkArrived: number of blocks
+	Last       bool          // ChunkArrived
+	OK         bool          // Begun: the side data made sense
+	Finished   bool          // Begun: the first token was also the last
+	Timer      room.Timer    // TimerFired
+	Settled    room.Settled  // Settled
+	Results    []Result      // StepDone
+}
+
+// Result is how one item of a step ended.
+type Result struct {
+	Room     room.ID
+	OK       bool
+	Finished bool // that was the last token: stop condition met or MaxNew reached
+}
+
+// EffectKind says what the driver must do.
+type EffectKind uint8
+
+const (
+	NoEffect EffectKind = iota
+
+	// Accept: the Request just stepped has become a leg. Room. One End will follow.
+	Accept
+	// Refuse: the Request just stepped has not become a leg and no End will follow. Room,
+	// Outcome. (If the room is already here, that one is not touched.)
+	Refuse
+	// Dial: connect to Peer; answer with one LinkUp or LinkFailed.
+	Dial
+	// SendPrealloc: send Prealloc over the link that Conn belongs to; drop it if that is gone.
+	SendPrealloc
+	// SendCancel: send Cancel over the link that Conn belongs to; drop it if that is gone.
+	SendCancel
+	// Place: answer to the ChunkArrived just stepped. Room, Lease, Chunk, OK; if OK the
+	// receiver may go into Blocks and must come back with ChunkPlaced or ChunkOff.
+	Place
+	// Step: run one engine step with Items; answer with one StepDone. At most one Step is
+	// outstanding.
+	Step
+	// Begin: the KV of the prompt is complete and the room has a slot: feed its first token
+	// (from the side data or the last local chunk) to its output; answer with one Begun.
+	Begin
+	// Emit: the tokens of this room from the StepDone or Begun just stepped go to the client.
+	Emit
+	// Freed: these blocks have just become free. Blocks.
+	Freed
+	// End: an accepted leg is over, nothing of it is in flight. Room, Outcome.
+	End
+
+	effects
+)
+
+var effectNames = [effects]string{"none", "accept", "refuse", "dial", "send_prealloc", "send_cancel", "place",
+	"step", "begin", "emit", "freed", "end"}
+
+func (k EffectKind) String() string { return effectNames[k] }
+
+// Effect is one thing that the driver must do. Slices belong to nobody after the Step: the
+// driver may keep them and must not change them; Items is reused once its StepDone came.
+type Effect struct {
+	Kind     EffectKind
+	Room     room.ID
+	Peer     int32         // Dial
+	Conn     room.Conn     // SendPrealloc, SendCancel
+	Lease    room.Lease    // Place
+	Chunk    int32         // Place
+	OK       bool          // Place
+	Blocks   []int32       // Place, Freed: numbers of blocks in the pool
+	Outcome  room.Outcome  // Refuse, End
+	Prealloc room.Prealloc // SendPrealloc
+	Cancel   room.Cancel   // SendCancel
+	Items    []StepItem    // Step
+}
+
+// StepItem is the part of one room in an engine step. A decode item feeds the newest token of
+// the room, whose position is From (To is From+1), and samples the next. A prefill item
+// computes the prompt's tokens From to To (exclusive), and in the last chunk the first token.
+type StepItem struct {
+	Room     room.ID
+	Prefill  bool
+	From, To int32
+	Last     bool    // Prefill: To is the end of the prompt
+	Blocks   []int32 // the room's whole block table, from token 0
+}
+
+// Effects is a list of effects in the order in which they must be done.
+type Effects struct{ List []Effect }
+
+// Reset empties the list and keeps its memory.
+func (e *Effects) Reset() { e.List = e.List[:0] }
+
+func (e *Effects) add(x Effect) { e.List = append(e.List, x) }

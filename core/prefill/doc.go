@@ -1,0 +1,2 @@
+// Package prefill decides everything that a prefill worker does with its rooms.
+package prefill
