@@ -1,0 +1,26 @@
+// Package relay is the gateway's request: what happens between a client that asks and the one
+// terminal event that it gets. It places an attempt on a pair of workers, watches both legs,
+// ends the other leg when one fails, tries again where that is safe, and says the outcome once.
+//
+// It never starts a goroutine, reads a clock, does I/O or looks into tokens: events go in,
+// effects come out as data, in order, and everything that takes time comes back as an event.
+// serve/gateway drives it and proof explores it; nobody else imports it.
+//
+// What may be relied on (labels are cited in code and tests):
+//
+//	G1  exactly one End per Arrive; nothing is forwarded behind it
+//	G2  a leg that fails before the first token closes its peer in the same step; a prefill leg
+//	    that fails behind the first token has nothing left to do, and the stream goes on
+//	G3  a client that leaves closes both legs in the same step, in every phase
+//	G4  every leg that was opened is released exactly once, when it has ended or its close is
+//	    confirmed; the request is forgotten only then
+//	G5  an attempt starts only when both legs of the one before are closed (fenced), has a new
+//	    room, excludes every worker that was tried, and only before the first forwarded token
+//	G6  tries per request are bounded, and so is the share of retries over all requests
+//	G7  the outcome is the first cause of the attempt that decided it; a client error, a
+//	    cancellation or the client's own deadline blames no worker
+//	G8  every phase has a timer, or waits for a confirmation that the driver owes
+//
+// The driver owes: one Pair per Place; per Open any number of LegOpen and Tokens, then a
+// LegEnd, or, if Close was asked for, a LegClosed (a LegEnd that crosses it does no harm).
+package relay
