@@ -1,0 +1,218 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"baton/engine/sample"
+)
+
+// Usage counts the tokens of a request.
+type Usage struct {
+	PromptTokens     int           `json:"prompt_tokens"`
+	CompletionTokens int           `json:"completion_tokens"`
+	TotalTokens      int           `json:"total_tokens"`
+	PromptDetails    PromptDetails `json:"prompt_tokens_details"`
+}
+
+// PromptDetails says how many prompt tokens came from a prefix cache.
+type PromptDetails struct {
+	CachedTokens int `json:"cached_tokens"`
+}
+
+// Count returns the usage of a request with these counts.
+func Count(prompt, completion, cached int) Usage {
+	return Usage{prompt, completion, prompt + completion, PromptDetails{cached}}
+}
+
+// Piece is what one or more tokens add to one choice of an answer. The zero Finish means that
+// more will come.
+type Piece struct {
+	Choice   int
+	Text     string
+	IDs      []int32
+	Logprobs []sample.TokenLogprob
+	Finish   string // "", "stop" or "length"
+	Matched  string // the stop string that ended it, vLLM's stop_reason
+}
+
+// Answer shapes the answer of one request. It is used by one goroutine at a time.
+type Answer struct {
+	ID      string // chatcmpl-… or cmpl-…
+	Model   string
+	Created int64 // seconds since 1970
+	Request *Request
+	Prompts [][]int32 // token ids of each choice's prompt, for return_token_ids
+	offset  []int     // per choice: characters so far, for text_offset
+	buf     bytes.Buffer
+}
+
+// text is a piece of a choice in the shape of either endpoint.
+type message struct {
+	Role    string `json:"role,omitempty"`
+	Content string `json:"content"`
+}
+
+type choice struct {
+	Index          int      `json:"index"`
+	Message        *message `json:"message,omitempty"`
+	Delta          any      `json:"delta,omitempty"`
+	Text           *string  `json:"text,omitempty"`
+	Logprobs       any      `json:"logprobs"`
+	FinishReason   *string  `json:"finish_reason"`
+	StopReason     *string  `json:"stop_reason,omitempty"`
+	TokenIDs       []int32  `json:"token_ids,omitempty"`
+	PromptTokenIDs []int32  `json:"prompt_token_ids,omitempty"`
+}
+
+type body struct {
+	ID             string   `json:"id"`
+	Object         string   `json:"object"`
+	Created        int64    `json:"created"`
+	Model          string   `json:"model"`
+	Choices        []choice `json:"choices"`
+	PromptTokenIDs []int32  `json:"prompt_token_ids,omitempty"`
+	Usage          any      `json:"usage,omitempty"`
+}
+
+func (a *Answer) head(streamed bool) body {
+	object := "text_completion"
+	if a.Request.Endpoint == Chat {
+		object = "chat.completion"
+		if streamed {
+			object = "chat.completion.chunk"
+		}
+	}
+	return body{ID: a.ID, Object: object, Created: a.Created, Model: a.Model, Choices: []choice{}}
+}
+
+// Whole returns the body of an answer that is not streamed. pieces holds one Piece per choice
+// with everything that it said, in order of the choices.
+func (a *Answer) Whole(pieces []Piece, u Usage) ([]byte, error) {
+	b := a.head(false)
+	for i := range pieces {
+		p := &pieces[i]
+		c := choice{Index: p.Choice, Logprobs: a.logprobs(p), FinishReason: orNull(p.Finish), StopReason: orNull(p.Matched)}
+		if a.Request.Endpoint == Chat {
+			c.Message = &message{"assistant", p.Text}
+		} else {
+			c.Text = &p.Text
+		}
+		a.tokenIDs(&b, &c, p.IDs, true)
+		b.Choices = append(b.Choices, c)
+	}
+	b.Usage = u
+	return a.encode("", b, "")
+}
+
+// Opening returns the first event of one choice of a streamed answer, or nil where the
+// endpoint has none.
+func (a *Answer) Opening(choiceIndex int) ([]byte, error) {
+	if a.Request.Endpoint != Chat {
+		return nil, nil
+	}
+	b := a.head(true)
+	c := choice{Index: choiceIndex, Delta: message{"assistant", ""}}
+	a.tokenIDs(&b, &c, nil, true)
+	b.Choices = append(b.Choices, c)
+	a.usageOfChunk(&b)
+	return a.event(b)
+}
+
+// Chunk returns the events of a piece of a streamed answer: its text, and its finish.
+func (a *Answer) Chunk(p *Piece, firstOfChoice bool) ([]byte, error) {
+	b := a.head(true)
+	c := choice{Index: p.Choice, Logprobs: a.logprobs(p)}
+	if a.Request.Endpoint != Chat {
+		c.Text, c.FinishReason, c.StopReason = &p.Text, orNull(p.Finish), orNull(p.Matched)
+		a.tokenIDs(&b, &c, p.IDs, firstOfChoice)
+		b.Choices = append(b.Choices, c)
+		a.usageOfChunk(&b)
+		return a.event(b)
+	}
+	var events []byte
+	a.usageOfChunk(&b)
+	if p.Text != "" || len(p.IDs) > 0 {
+		c.Delta = message{"", p.Text}
+		a.tokenIDs(&b, &c, p.IDs, false)
+		b.Choices = append(b.Choices, c)
+		e, err := a.event(b)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e...)
+	}
+	if p.Finish == "" {
+		return events, nil
+	}
+	end := choice{Index: p.Choice, Delta: struct{}{}, FinishReason: &p.Finish, StopReason: orNull(p.Matched)}
+	b.Choices = []choice{end}
+	e, err := a.event(b)
+	return append(events, e...), err
+}
+
+// Closing returns the last events of a stream that succeeded (O5).
+func (a *Answer) Closing(u Usage) ([]byte, error) {
+	var events []byte
+	if a.Request.IncludeUsage {
+		b := a.head(true)
+		b.Usage = u
+		e, err := a.event(b)
+		if err != nil {
+			return nil, err
+		}
+		events = e
+	}
+	return append(events, "data: [DONE]\n\n"...), nil
+}
+
+// ErrorEvent returns the last event of a stream that did not succeed (O5).
+func ErrorEvent(e *Error) []byte {
+	text, err := json.Marshal(e)
+	if err != nil {
+		text = []byte(`{"error":{"message":"internal error","type":"server_error","param":null,"code":"internal"}}`)
+	}
+	return append(append([]byte("data: "), text...), "\n\n"...)
+}
+
+// Keepalive is a comment that keeps an idle stream's connection open; clients skip it.
+const Keepalive = ": keepalive\n\n"
+
+// usageOfChunk puts "usage": null on the chunks of a stream that ends with a usage chunk.
+func (a *Answer) usageOfChunk(b *body) {
+	if a.Request.IncludeUsage {
+		b.Usage = json.RawMessage("null")
+	}
+}
+
+// tokenIDs adds vLLM's return_token_ids fields: a chat's prompt stands on the body, a
+// completion's on its choice.
+func (a *Answer) tokenIDs(b *body, c *choice, ids []int32, withPrompt bool) {
+	if !a.Request.ReturnTokenIDs {
+		return
+	}
+	c.TokenIDs = ids
+	switch {
+	case !withPrompt:
+	case a.Request.Endpoint == Chat:
+		b.PromptTokenIDs = a.Prompts[0]
+	default:
+		c.PromptTokenIDs = a.Prompts[c.Index]
+	}
+}
+
+func (a *Answer) event(b body) ([]byte, error) { return a.encode("data: ", b, "\n") }
+
+// encode prints b without escaping <, > and &, as OpenAI does; the encoder itself ends the
+// text with a line feed.
+func (a *Answer) encode(before string, b body, after string) ([]byte, error) {
+	a.buf.Reset()
+	a.buf.WriteString(before)
+	e := json.NewEncoder(&a.buf)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(b); err != nil {
+		return nil, err
+	}
+	a.buf.WriteString(after)
+	return bytes.Clone(a.buf.Bytes()), nil
+}

@@ -1,0 +1,177 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+// object is one JSON object whose fields are read one by one, so that a wrong type is
+// reported with the name of its field. The first error wins and stays.
+type object struct {
+	fields map[string]json.RawMessage
+	err    *Error
+}
+
+// readObject opens a request body. The caller has bounded its length.
+func readObject(body []byte) (*object, *Error) {
+	if !utf8.Valid(body) {
+		return nil, invalid("", CodeJSON, "the request body is not valid UTF-8")
+	}
+	o := &object{}
+	if err := json.Unmarshal(body, &o.fields); err != nil {
+		return nil, invalid("", CodeJSON, "the request body is not a JSON object: %v", err)
+	}
+	if o.fields == nil { // the body was `null`
+		return nil, invalid("", CodeJSON, "the request body is null; want a JSON object")
+	}
+	return o, nil
+}
+
+func (o *object) fail(e *Error) {
+	if o.err == nil {
+		o.err = e
+	}
+}
+
+// raw returns a field's text; a missing field and null are the same.
+func (o *object) raw(name string) (json.RawMessage, bool) {
+	v, ok := o.fields[name]
+	if !ok || isNull(v) {
+		return nil, false
+	}
+	return v, true
+}
+
+func isNull(v []byte) bool { return bytes.Equal(bytes.TrimSpace(v), []byte("null")) }
+
+func (o *object) wrongType(name, want string, v []byte) {
+	o.fail(invalid(name, CodeType, "%s: want %s, got %s", name, want, shown(v)))
+}
+
+// shown prints a value for a message, cut to what a reader can use.
+func shown(v []byte) string {
+	const shownMax = 60 // bytes; a terminal line with room for the sentence around it
+	v = bytes.TrimSpace(v)
+	if len(v) > shownMax {
+		return string(bytes.ToValidUTF8(v[:shownMax], nil)) + "…"
+	}
+	return string(v)
+}
+
+func (o *object) bool(name string, def bool) bool {
+	v, ok := o.raw(name)
+	if !ok {
+		return def
+	}
+	var b bool
+	if json.Unmarshal(v, &b) != nil {
+		o.wrongType(name, "true or false", v)
+	}
+	return b
+}
+
+func (o *object) string(name string) (s string, ok bool) {
+	v, ok := o.raw(name)
+	if !ok {
+		return "", false
+	}
+	if json.Unmarshal(v, &s) != nil {
+		o.wrongType(name, "a string", v)
+	}
+	return s, true
+}
+
+// integer reads a whole number between lo and hi (O3).
+func (o *object) integer(name string, lo, hi int64) (n int64, ok bool) {
+	v, ok := o.raw(name)
+	if !ok {
+		return 0, false
+	}
+	n, isInt := parseInt(v)
+	if !isInt {
+		o.wrongType(name, "an integer", v)
+		return 0, true
+	}
+	if n < lo || n > hi {
+		o.fail(invalid(name, CodeValue, "%s: %d is not between %d and %d", name, n, lo, hi))
+	}
+	return n, true
+}
+
+// parseInt reads 16 and also 16.0, which some clients print, but nothing that was rounded.
+func parseInt(v []byte) (int64, bool) {
+	s := string(bytes.TrimSpace(v))
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return n, true
+	}
+	var f float64
+	if json.Unmarshal([]byte(s), &f) != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// number reads a number between lo and hi; above says that lo itself is refused.
+func (o *object) number(name string, lo, hi float64, above bool, def float64) float64 {
+	v, ok := o.raw(name)
+	if !ok {
+		return def
+	}
+	var f float64
+	if json.Unmarshal(v, &f) != nil {
+		o.wrongType(name, "a number", v)
+		return def
+	}
+	if f < lo || f > hi || above && f == lo {
+		bracket := "["
+		if above {
+			bracket = "("
+		}
+		o.fail(invalid(name, CodeValue, "%s: %v is not in %s%v, %v]", name, f, bracket, lo, hi))
+	}
+	return f
+}
+
+// elements splits an array of at most max elements without reading them.
+func (o *object) elements(name string, v []byte, max int) []json.RawMessage {
+	var list []json.RawMessage
+	if json.Unmarshal(v, &list) != nil {
+		o.wrongType(name, "an array", v)
+		return nil
+	}
+	if len(list) > max {
+		o.fail(invalid(name, CodeValue, "%s: %d elements, at most %d are allowed", name, len(list), max))
+		return nil
+	}
+	return list
+}
+
+// tokenIDs reads an array of token ids below vocab.
+func (o *object) tokenIDs(name string, v []byte, max, vocab int) []int32 {
+	list := o.elements(name, v, max)
+	ids := make([]int32, 0, len(list))
+	for _, e := range list {
+		n, ok := parseInt(e)
+		if !ok {
+			o.wrongType(name, "token ids", e)
+			return nil
+		}
+		if n < 0 || n >= int64(vocab) {
+			o.fail(invalid(name, CodeValue, "%s: token id %d is not between 0 and %d", name, n, vocab-1))
+			return nil
+		}
+		ids = append(ids, int32(n))
+	}
+	return ids
+}
+
+func first(v []byte) byte {
+	v = bytes.TrimSpace(v)
+	if len(v) == 0 {
+		return 0
+	}
+	return v[0]
+}

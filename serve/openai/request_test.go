@@ -1,0 +1,302 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+var lim = Limits{Vocab: 1000}
+
+// Every value that a client can get wrong is refused with 400 and the name of the field.
+func TestEveryBadValueIsRefusedWithItsName(t *testing.T) {
+	chat := func(extra string) string {
+		return `{"model":"m","messages":[{"role":"user","content":"hi"}]` + extra + `}`
+	}
+	text := func(extra string) string { return `{"model":"m","prompt":"hi"` + extra + `}` }
+	rows := []struct {
+		e     Endpoint
+		body  string
+		param string
+		code  string
+	}{
+		{Chat, ``, "", CodeJSON},
+		{Chat, `[]`, "", CodeJSON},
+		{Chat, `null`, "", CodeJSON},
+		{Chat, `{"messages":`, "", CodeJSON},
+		{Chat, `{} trailing`, "", CodeJSON},
+		{Chat, "{\"model\":\"\xff\"}", "", CodeJSON},
+		{Chat, `{}`, "messages", CodeMissing},
+		{Chat, `{"messages":null}`, "messages", CodeMissing},
+		{Chat, `{"messages":"hi"}`, "messages", CodeType},
+		{Chat, `{"messages":[]}`, "messages", CodeValue},
+		{Chat, `{"messages":["hi"]}`, "messages[0]", CodeType},
+		{Chat, `{"messages":[null]}`, "messages[0]", CodeType},
+		{Chat, `{"messages":[{"content":"hi"}]}`, "messages[0].role", CodeMissing},
+		{Chat, `{"messages":[{"role":1,"content":"hi"}]}`, "messages[0].role", CodeType},
+		{Chat, `{"messages":[{"role":"tool","content":"hi"}]}`, "messages[0].role", CodeUnsupported},
+		{Chat, `{"messages":[{"role":"user"}]}`, "messages[0].content", CodeMissing},
+		{Chat, `{"messages":[{"role":"user","content":null}]}`, "messages[0].content", CodeMissing},
+		{Chat, `{"messages":[{"role":"user","content":7}]}`, "messages[0].content", CodeType},
+		{Chat, `{"messages":[{"role":"user","content":["x"]}]}`, "messages[0].content[0]", CodeType},
+		{Chat, `{"messages":[{"role":"user","content":[{"text":"x"}]}]}`, "messages[0].content[0]", CodeType},
+		{Chat, `{"messages":[{"role":"user","content":[{"type":"text"}]}]}`, "messages[0].content[0].text", CodeMissing},
+		{Chat, `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]}`, "messages[0].content[0].type", CodeUnsupported},
+		{Chat, `{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","tool_calls":[{}]}]}`, "messages[1].tool_calls", CodeUnsupported},
+		{Chat, chat(`,"model":7`), "model", CodeType},
+		{Chat, chat(`,"stream":"yes"`), "stream", CodeType},
+		{Chat, chat(`,"stream":1`), "stream", CodeType},
+		{Chat, chat(`,"stream_options":{"include_usage":true}`), "stream_options", CodeValue},
+		{Chat, chat(`,"stream":true,"stream_options":[]`), "stream_options", CodeType},
+		{Chat, chat(`,"stream":true,"stream_options":{"include_usage":"x"}`), "stream_options.include_usage", CodeType},
+		{Chat, chat(`,"stream":true,"stream_options":{"continuous_usage_stats":true}`), "stream_options.continuous_usage_stats", CodeUnsupported},
+		{Chat, chat(`,"max_tokens":0`), "max_tokens", CodeValue},
+		{Chat, chat(`,"max_tokens":-1`), "max_tokens", CodeValue},
+		{Chat, chat(`,"max_tokens":1.5`), "max_tokens", CodeType},
+		{Chat, chat(`,"max_tokens":"5"`), "max_tokens", CodeType},
+		{Chat, chat(`,"max_tokens":true`), "max_tokens", CodeType},
+		{Chat, chat(`,"max_tokens":99999999999999999999`), "max_tokens", CodeType},
+		{Chat, chat(`,"max_completion_tokens":0`), "max_completion_tokens", CodeValue},
+		{Completion, text(`,"max_completion_tokens":5`), "max_completion_tokens", CodeUnsupported},
+		{Chat, chat(`,"temperature":-0.1`), "temperature", CodeValue},
+		{Chat, chat(`,"temperature":2.1`), "temperature", CodeValue},
+		{Chat, chat(`,"temperature":"hot"`), "temperature", CodeType},
+		{Chat, chat(`,"temperature":1e999`), "temperature", CodeType},
+		{Chat, chat(`,"top_p":0`), "top_p", CodeValue},
+		{Chat, chat(`,"top_p":1.01`), "top_p", CodeValue},
+		{Chat, chat(`,"top_p":{}`), "top_p", CodeType},
+		{Chat, chat(`,"top_k":-2`), "top_k", CodeValue},
+		{Chat, chat(`,"top_k":0.5`), "top_k", CodeType},
+		{Chat, chat(`,"min_p":-0.1`), "min_p", CodeValue},
+		{Chat, chat(`,"min_p":1.1`), "min_p", CodeValue},
+		{Chat, chat(`,"seed":"a"`), "seed", CodeType},
+		{Chat, chat(`,"seed":9223372036854775808`), "seed", CodeType},
+		{Chat, chat(`,"stop":7`), "stop", CodeType},
+		{Chat, chat(`,"stop":[7]`), "stop", CodeType},
+		{Chat, chat(`,"stop":""`), "stop", CodeValue},
+		{Chat, chat(`,"stop":["a",""]`), "stop", CodeValue},
+		{Chat, chat(`,"stop":"` + strings.Repeat("a", StopBytesMax+1) + `"`), "stop", CodeValue},
+		{Chat, chat(`,"stop":[` + strings.Repeat(`"a",`, StopMax) + `"a"]`), "stop", CodeValue},
+		{Chat, chat(`,"stop_token_ids":[1000]`), "stop_token_ids", CodeValue},
+		{Chat, chat(`,"stop_token_ids":[-1]`), "stop_token_ids", CodeValue},
+		{Chat, chat(`,"stop_token_ids":["a"]`), "stop_token_ids", CodeType},
+		{Chat, chat(`,"stop_token_ids":7`), "stop_token_ids", CodeType},
+		{Chat, chat(`,"ignore_eos":"x"`), "ignore_eos", CodeType},
+		{Chat, chat(`,"logprobs":3`), "logprobs", CodeType},
+		{Chat, chat(`,"top_logprobs":3`), "top_logprobs", CodeValue},
+		{Chat, chat(`,"logprobs":true,"top_logprobs":21`), "top_logprobs", CodeValue},
+		{Chat, chat(`,"logprobs":true,"top_logprobs":-1`), "top_logprobs", CodeValue},
+		{Chat, chat(`,"return_token_ids":"x"`), "return_token_ids", CodeType},
+		{Completion, text(`,"logprobs":6`), "logprobs", CodeValue},
+		{Completion, text(`,"logprobs":true`), "logprobs", CodeType},
+		{Completion, text(`,"top_logprobs":3`), "top_logprobs", CodeUnsupported},
+		{Completion, `{}`, "prompt", CodeMissing},
+		{Completion, `{"prompt":7}`, "prompt", CodeType},
+		{Completion, `{"prompt":{}}`, "prompt", CodeType},
+		{Completion, `{"prompt":[]}`, "prompt", CodeValue},
+		{Completion, `{"prompt":[1,"a"]}`, "prompt", CodeType},
+		{Completion, `{"prompt":["a",1]}`, "prompt", CodeType},
+		{Completion, `{"prompt":["a",[1]]}`, "prompt", CodeType},
+		{Completion, `{"prompt":[[1],"a"]}`, "prompt", CodeType},
+		{Completion, `{"prompt":[[1],[]]}`, "prompt", CodeValue},
+		{Completion, `{"prompt":[1000]}`, "prompt", CodeValue},
+		{Completion, `{"prompt":[1.5]}`, "prompt", CodeType},
+		{Completion, `{"prompt":[true]}`, "prompt", CodeType},
+		{Completion, `{"prompt":[` + strings.Repeat(`"a",`, PromptsMax) + `"a"]}`, "prompt", CodeValue},
+		{Completion, text(`,"echo":true`), "echo", CodeUnsupported},
+		{Completion, text(`,"suffix":"x"`), "suffix", CodeUnsupported},
+		{Completion, text(`,"best_of":2`), "best_of", CodeUnsupported},
+		{Chat, chat(`,"n":2`), "n", CodeUnsupported},
+		{Chat, chat(`,"n":"1"`), "n", CodeUnsupported},
+		{Chat, chat(`,"presence_penalty":0.5`), "presence_penalty", CodeUnsupported},
+		{Chat, chat(`,"frequency_penalty":-0.5`), "frequency_penalty", CodeUnsupported},
+		{Chat, chat(`,"repetition_penalty":1.1`), "repetition_penalty", CodeUnsupported},
+		{Chat, chat(`,"logit_bias":{"5":1}`), "logit_bias", CodeUnsupported},
+		{Chat, chat(`,"min_tokens":5`), "min_tokens", CodeUnsupported},
+		{Chat, chat(`,"response_format":{"type":"json_object"}`), "response_format", CodeUnsupported},
+		{Chat, chat(`,"tools":[{}]`), "tools", CodeUnsupported},
+		{Chat, chat(`,"tool_choice":"required"`), "tool_choice", CodeUnsupported},
+		{Chat, chat(`,"structured_outputs":{"regex":"a"}`), "structured_outputs", CodeUnsupported},
+		{Chat, chat(`,"cache_salt":"x"`), "cache_salt", CodeUnsupported},
+	}
+	for _, row := range rows {
+		r, err := Parse(row.e, []byte(row.body), lim)
+		if err == nil {
+			t.Errorf("%s: accepted as %+v", row.body, r)
+			continue
+		}
+		if err.Status != 400 || err.Param != row.param || err.Code != row.code || err.Message == "" {
+			t.Errorf("%.200s:\n got %d %q %q (%s)\nwant 400 %q %q", row.body, err.Status, err.Param, err.Code, err.Message, row.param, row.code)
+		}
+	}
+	for _, f := range unsupported { // each listed field is refused where it counts, and null is not
+		e, make := Chat, chat
+		if f.only == "completion" {
+			e, make = Completion, text
+		}
+		if _, err := Parse(e, []byte(make(`,"`+f.name+`":"no such value"`)), lim); err == nil || err.Param != f.name {
+			t.Errorf("%s: want a refusal, got %v", f.name, err)
+		}
+		for _, fine := range append(f.fine, "null") {
+			if _, err := Parse(e, []byte(make(`,"`+f.name+`":`+fine)), lim); err != nil {
+				t.Errorf("%s: %s asks for nothing, got %v", f.name, fine, err)
+			}
+		}
+	}
+}
+
+// What a client asks for arrives as it was written; unknown fields are ignored.
+func TestARequestIsReadAsItWasWritten(t *testing.T) {
+	r, err := Parse(Chat, []byte(`{"model":"m","stream":true,"stream_options":{"include_usage":true},
+		"messages":[{"role":"developer","content":"be kind"},{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}],
+		"max_tokens":5,"max_completion_tokens":7,"temperature":0,"top_p":0.5,"top_k":3,"min_p":0.1,"seed":9007199254740993,
+		"stop":["x","y"],"stop_token_ids":[1,2.0],"ignore_eos":true,"logprobs":true,"top_logprobs":2,"return_token_ids":true,
+		"n":1.0,"presence_penalty":0.0,"user":"me","metadata":{"a":"b"},"no_such_field":[1,{"x":2}],"bootstrap_room":5,"rid":"x"}`), lim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := r.Params
+	switch {
+	case r.Model != "m" || !r.Stream || !r.IncludeUsage || !r.ReturnTokenIDs:
+		t.Errorf("flags: %+v", r)
+	case len(r.Messages) != 2 || r.Messages[0] != Message{"system", "be kind"} || r.Messages[1] != Message{"user", "ab"}:
+		t.Errorf("messages: %+v", r.Messages)
+	case p.MaxTokens != 7 || r.MaxTokensParam != "max_completion_tokens":
+		t.Errorf("the newer name must win: %d of %s", p.MaxTokens, r.MaxTokensParam)
+	case p.Seed != 9007199254740993:
+		t.Errorf("seed: %d (O3)", p.Seed)
+	case p.Temperature != 0 || p.TopP != 0.5 || p.TopK != 3 || p.MinP != 0.1 || !p.IgnoreEOS || p.Logprobs != 2:
+		t.Errorf("params: %+v", p)
+	case len(p.Stop) != 2 || len(p.StopIDs) != 2 || p.StopIDs[1] != 2:
+		t.Errorf("stops: %+v", p)
+	}
+}
+
+func TestDefaultsAreOpenAIs(t *testing.T) {
+	r, err := Parse(Completion, []byte(`{"prompt":"x"}`), lim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := r.Params
+	if p.Temperature != 1 || p.TopP != 1 || p.MinP != 0 || p.TopK != 0 || p.MaxTokens != 16 || p.Logprobs != -1 {
+		t.Errorf("completion: %+v", p)
+	}
+	again, _ := Parse(Completion, []byte(`{"prompt":"x"}`), lim)
+	if again.Params.Seed == p.Seed {
+		t.Error("two requests without a seed got the same one")
+	}
+	c, err := Parse(Chat, []byte(`{"messages":[{"role":"user","content":"x"}]}`), lim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.CheckContext(60, 100); err != nil || c.Params.MaxTokens != 40 {
+		t.Errorf("chat: max tokens %d, %v; want the rest of the context", c.Params.MaxTokens, err)
+	}
+}
+
+func TestPromptsOfEveryKind(t *testing.T) {
+	for body, want := range map[string]int{`"a"`: 1, `["a","b"]`: 2, `[1,2,3]`: 1, `[[1,2],[3]]`: 2, `""`: 1} {
+		r, err := Parse(Completion, []byte(`{"prompt":`+body+`}`), lim)
+		if err != nil || len(r.Prompts) != want {
+			t.Errorf("%s: %v, %+v", body, err, r)
+		}
+	}
+}
+
+func TestThePromptAndTheAnswerFitIntoTheContext(t *testing.T) {
+	rows := []struct {
+		body   string
+		prompt int
+		param  string
+	}{
+		{`"max_tokens":40`, 60, ""},
+		{`"max_tokens":41`, 60, "max_tokens"},
+		{`"max_completion_tokens":41`, 60, "max_completion_tokens"},
+		{`"n":1`, 99, ""},
+		{`"n":1`, 100, "messages"},
+		{`"n":1`, 0, "messages"},
+	}
+	for _, row := range rows {
+		r, err := Parse(Chat, []byte(`{"messages":[{"role":"user","content":"x"}],`+row.body+`}`), lim)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = r.CheckContext(row.prompt, 100)
+		if got := param(err); got != row.param {
+			t.Errorf("%s with a prompt of %d: param %q, want %q", row.body, row.prompt, got, row.param)
+		}
+	}
+	r, _ := Parse(Completion, []byte(`{"prompt":"x"}`), lim)
+	if err := r.CheckContext(95, 100); err != nil || r.Params.MaxTokens != 5 {
+		t.Errorf("a default is shortened, not refused: %d, %v", r.Params.MaxTokens, err)
+	}
+}
+
+func param(e *Error) string {
+	if e == nil {
+		return ""
+	}
+	return e.Param
+}
+
+func TestHandOffFieldsOfAClientAreNamed(t *testing.T) {
+	got := HandOffFields([]byte(`{"bootstrap_room":1,"x":2,"kv_transfer_params":{}}`))
+	if len(got) != 2 || got[0] != "bootstrap_room" || got[1] != "kv_transfer_params" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestTokenizeRequests(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"prompt":"x"}`: "", `{"messages":[{"role":"user","content":"x"}]}`: "", `{}`: "prompt", `{"prompt":1}`: "prompt",
+		`{"prompt":"x","messages":[]}`: "messages", `{"prompt":"x","add_special_tokens":1}`: "add_special_tokens",
+	} {
+		if _, err := ParseTokenize([]byte(body)); param(err) != want {
+			t.Errorf("tokenize %s: %v, want param %q", body, err, want)
+		}
+	}
+	for body, want := range map[string]string{`{"tokens":[1,2]}`: "", `{"tokens":[]}`: "", `{}`: "tokens", `{"tokens":[1000]}`: "tokens", `{"tokens":"x"}`: "tokens"} {
+		if _, err := ParseDetokenize([]byte(body), lim); param(err) != want {
+			t.Errorf("detokenize %s: %v, want param %q", body, err, want)
+		}
+	}
+}
+
+// Whatever comes in, a request is refused with a status and a message or is within its bounds.
+func FuzzRequest(f *testing.F) {
+	f.Add([]byte(`{"messages":[{"role":"user","content":"hi"}],"stop":["a"],"n":1}`), true)
+	f.Add([]byte(`{"prompt":[[1,2],[3]],"logprobs":3,"seed":-1}`), false)
+	f.Add([]byte(`{"prompt":"x","stream":true,"stream_options":{"include_usage":true},"top_k":1e2}`), false)
+	f.Fuzz(func(t *testing.T, body []byte, isChat bool) {
+		e := Completion
+		if isChat {
+			e = Chat
+		}
+		r, err := Parse(e, body, lim)
+		HandOffFields(body)
+		ParseTokenize(body)
+		ParseDetokenize(body, lim)
+		if err != nil {
+			if err.Status != 400 || err.Message == "" || err.Code == "" {
+				t.Fatalf("refusal %+v", err)
+			}
+			if _, merr := json.Marshal(err); merr != nil {
+				t.Fatal(merr)
+			}
+			return
+		}
+		p := r.Params
+		if !(p.Temperature >= 0 && p.Temperature <= 2 && p.TopP > 0 && p.TopP <= 1 && p.MinP >= 0 && p.MinP <= 1) ||
+			p.MaxTokens < 0 || p.TopK < 0 || p.Logprobs < -1 || p.Logprobs > 20 || len(p.Stop) > StopMax || len(p.StopIDs) > StopIDsMax {
+			t.Fatalf("out of bounds: %+v", p)
+		}
+		if e == Chat && len(r.Messages) == 0 || e == Completion && len(r.Prompts) == 0 {
+			t.Fatal("a request without a prompt")
+		}
+		for _, s := range p.Stop {
+			if s == "" {
+				t.Fatal("an empty stop string")
+			}
+		}
+	})
+}

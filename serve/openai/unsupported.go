@@ -1,0 +1,137 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// unsupported lists the fields that we know and cannot honour yet (O1), each with the values
+// that ask for nothing and are therefore fine. null and a missing field are always fine.
+var unsupported = []struct {
+	name string
+	fine []string
+	only string // "chat", "completion" or "" for both: elsewhere the field is unknown and ignored
+}{
+	{"n", []string{"1"}, ""},
+	{"best_of", []string{"1"}, ""},
+	{"use_beam_search", []string{"false"}, ""},
+	{"presence_penalty", []string{"0"}, ""},
+	{"frequency_penalty", []string{"0"}, ""},
+	{"repetition_penalty", []string{"1"}, ""},
+	{"length_penalty", []string{"1"}, ""},
+	{"logit_bias", []string{"{}"}, ""},
+	{"min_tokens", []string{"0"}, ""},
+	{"bad_words", []string{"[]"}, ""},
+	{"allowed_token_ids", []string{}, ""},
+	{"include_stop_str_in_output", []string{"false"}, ""},
+	{"no_stop_trim", []string{"false"}, ""},
+	{"skip_special_tokens", []string{"true"}, ""},
+	{"spaces_between_special_tokens", []string{"true"}, ""},
+	{"prompt_logprobs", []string{}, ""},
+	{"echo", []string{"false"}, ""},
+	{"suffix", []string{`""`}, "completion"},
+	{"response_format", []string{`{"type":"text"}`}, ""},
+	{"json_schema", []string{}, ""},
+	{"regex", []string{}, ""},
+	{"ebnf", []string{}, ""},
+	{"structural_tag", []string{}, ""},
+	{"structured_outputs", []string{}, ""},
+	{"guided_json", []string{}, ""},
+	{"guided_regex", []string{}, ""},
+	{"guided_choice", []string{}, ""},
+	{"guided_grammar", []string{}, ""},
+	{"tools", []string{"[]"}, "chat"},
+	{"tool_choice", []string{`"none"`, `"auto"`}, "chat"},
+	{"functions", []string{"[]"}, "chat"},
+	{"function_call", []string{`"none"`, `"auto"`}, "chat"},
+	{"modalities", []string{`["text"]`}, "chat"},
+	{"audio", []string{}, "chat"},
+	{"web_search_options", []string{}, "chat"},
+	{"reasoning_effort", []string{`"none"`}, "chat"},
+	{"thinking_token_budget", []string{}, "chat"},
+	{"chat_template", []string{}, "chat"},
+	{"chat_template_kwargs", []string{"{}"}, "chat"},
+	{"documents", []string{"[]"}, "chat"},
+	{"add_generation_prompt", []string{"true"}, "chat"},
+	{"continue_final_message", []string{"false"}, "chat"},
+	{"store", []string{"false"}, "chat"},
+	{"logits_processors", []string{"[]"}, ""},
+	{"lora_path", []string{`""`}, ""},
+	{"session_params", []string{"{}"}, ""},
+	{"return_hidden_states", []string{"false"}, ""},
+	{"priority", []string{"0"}, ""},
+	{"cache_salt", []string{`""`}, ""},
+	{"max_completion_tokens", []string{}, "completion"},
+	{"top_logprobs", []string{"0"}, "completion"},
+}
+
+// handOffFields are the fields that pass between a gateway and its workers. From a client they
+// are an attack: with them it could read another request's KV. They are dropped (O4).
+var handOffFields = []string{
+	"bootstrap_host", "bootstrap_port", "bootstrap_room", "kv_transfer_params", "rid",
+	"routed_dp_rank", "disagg_prefill_dp_rank", "data_parallel_rank", "room", "link",
+}
+
+// HandOffFields returns the names of hand-off fields that a body carries, for the log.
+func HandOffFields(body []byte) []string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(body, &fields) != nil {
+		return nil
+	}
+	var found []string
+	for _, name := range handOffFields {
+		if _, ok := fields[name]; ok {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+func refuseUnsupported(o *object, e Endpoint) {
+	where := "chat"
+	if e == Completion {
+		where = "completion"
+	}
+	for _, f := range unsupported {
+		if f.only != "" && f.only != where {
+			continue
+		}
+		v, ok := o.raw(f.name)
+		if !ok || asksForNothing(v, f.fine) {
+			continue
+		}
+		o.fail(invalid(f.name, CodeUnsupported, "%s: %s is not supported by this server%s", f.name, shown(v), remedy(f.fine)))
+	}
+}
+
+func remedy(fine []string) string {
+	if len(fine) == 0 {
+		return "; leave it out"
+	}
+	return "; leave it out or send " + fine[0]
+}
+
+// asksForNothing compares numbers by value and everything else by its compact text.
+func asksForNothing(v []byte, fine []string) bool {
+	var compact bytes.Buffer
+	if json.Compact(&compact, v) != nil {
+		return false
+	}
+	var number float64
+	isNumber := json.Unmarshal(v, &number) == nil
+	for _, want := range fine {
+		if compact.String() == want {
+			return true
+		}
+		var w float64
+		if isNumber && json.Unmarshal([]byte(want), &w) == nil && w == number {
+			return true
+		}
+	}
+	return false
+}
+
+func isEmpty(v []byte) bool {
+	var compact bytes.Buffer
+	return json.Compact(&compact, v) == nil && (compact.String() == "[]" || compact.String() == "{}")
+}
