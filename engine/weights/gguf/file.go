@@ -15,7 +15,6 @@ type File struct {
 	Version   uint32
 	Alignment uint64
 
-	name    string // for error messages; "" for bytes in memory
 	bytes   []byte
 	unmap   func() error // nil if nothing is to be released
 	values  map[string]value

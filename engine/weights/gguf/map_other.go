@@ -1,0 +1,17 @@
+//go:build !unix
+
+package gguf
+
+import (
+	"io"
+	"os"
+)
+
+// mapFile reads size bytes of h into memory.
+func mapFile(h *os.File, size int) ([]byte, func() error, error) {
+	b := make([]byte, size)
+	if _, err := io.ReadFull(h, b); err != nil {
+		return nil, nil, err
+	}
+	return b, nil, nil
+}
