@@ -2,99 +2,76 @@ package observe
 
 import (
 	"net/http"
-	"slices"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"baton/transfer"
 )
 
 // stepBuckets spans one decode token of a tiny model (0.1 ms) to a prefill chunk of a large
 // one on a slow machine (10 s), in seconds.
 var stepBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
-// Metrics are a worker's counters. Gauges come from a snapshot at scrape time, so that they
-// cannot drift from what the core says.
+// Metrics are a worker's counters. What a core or a link counts itself is asked at scrape
+// time, so that it cannot drift from what they say.
 type Metrics struct {
-	RoomsEnded    *Vector // outcome, cause
-	Refused       *Vector // cause: legs refused before a room existed
-	Steps         *Counter
-	StepSeconds   *Histogram
-	Tokens        *Vector // kind: prompt (computed), output
-	TransferBytes *Vector // direction: sent, received
-	ChunksRefused *Counter
-	CanaryHits    *Counter
-	SlowReaders   *Counter // rooms ended because their gateway did not read its lines
-	LinkEnds      *Counter
-	Late          *Counter // events that came home after their room had ended
+	RoomsEnded  *prometheus.CounterVec // outcome, cause
+	Refused     *prometheus.CounterVec // cause: legs that did not become rooms
+	Steps       prometheus.Counter
+	StepSeconds prometheus.Histogram
+	Prompt      prometheus.Counter // prompt tokens computed
+	Output      prometheus.Counter // output tokens made
+	CanaryHits  prometheus.Counter // freed blocks that somebody wrote to
+	SlowReaders prometheus.Counter // rooms ended because their gateway did not read
+	LinkEnds    prometheus.Counter
 
-	registry Registry
+	registry *prometheus.Registry
 }
 
-// NewMetrics returns the counters of one worker. snapshot is asked once per scrape; it says
-// false when the node loop did not answer in time, and then the gauges are absent (O3).
-func NewMetrics(snapshot func() (Snapshot, bool)) *Metrics {
-	m := &Metrics{}
-	r := &m.registry
-	m.RoomsEnded = r.Vector("baton_rooms_ended_total", "Rooms that reached their outcome.", "outcome", "cause")
-	m.Refused = r.Vector("baton_legs_refused_total", "Legs refused before a room was made.", "cause")
-	m.Steps = r.Counter("baton_steps_total", "Engine steps.")
-	m.StepSeconds = r.Histogram("baton_step_seconds", "Time of one engine step.", stepBuckets)
-	m.Tokens = r.Vector("baton_tokens_total", "Prompt tokens computed and output tokens made.", "kind")
-	m.TransferBytes = r.Vector("baton_transfer_bytes_total", "KV bytes handed to a link or placed from it.", "direction")
-	m.ChunksRefused = r.Counter("baton_chunks_refused_total", "Chunks whose sum was wrong on arrival.")
-	m.CanaryHits = r.Counter("baton_canary_hits_total", "Freed blocks that changed before they were given out again.")
-	m.SlowReaders = r.Counter("baton_slow_readers_total", "Rooms ended because their gateway did not read its lines.")
-	m.LinkEnds = r.Counter("baton_link_ends_total", "Links that ended.")
-	m.Late = r.Counter("baton_late_events_total", "Events that came home after their room had ended.")
+// Sources are what a scrape asks.
+type Sources struct {
+	// Snapshot says false when the node loop did not answer in time; its gauges are then
+	// absent (O3).
+	Snapshot func() (Snapshot, bool)
+	// Transfer counts what links moved; nil for a worker without links.
+	Transfer func() transfer.Stats
+}
 
-	// One snapshot serves the gauges of one scrape: the first family asks, the others print
-	// what it got. Scrapes are serialised by the handler below.
-	var s Snapshot
-	var ok bool
-	r.Gauges("baton_rooms_live", "Rooms that have not ended.", func(p *Printer, name string) {
-		if s, ok = snapshot(); ok {
-			p.Sample(name, float64(len(s.Rooms)))
-		}
-	})
-	gauge := func(name, help string, print func(p *Printer, name string)) {
-		r.Gauges(name, help, func(p *Printer, name string) {
-			if ok {
-				print(p, name)
-			}
-		})
+// NewMetrics returns the metrics of one worker, in a registry of their own.
+func NewMetrics(role string, from Sources) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry()}
+	reg := prometheus.WrapRegistererWith(prometheus.Labels{"role": role}, m.registry)
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+		reg.MustRegister(c)
+		return c
 	}
-	gauge("baton_draining", "1 while the worker takes no new rooms.", func(p *Printer, name string) {
-		p.Sample(name, float64(b2i(s.Worker.Draining)))
-	})
-	gauge("baton_queue_length", "Rooms in a queue.", func(p *Printer, name string) {
-		for _, q := range queueNames(s.Worker.Queues) {
-			p.Sample(name, float64(s.Worker.Queues[q].Len), "queue", q)
-		}
-	})
-	gauge("baton_queue_oldest_seconds", "How long the oldest room has stood in a queue.", func(p *Printer, name string) {
-		for _, q := range queueNames(s.Worker.Queues) {
-			p.Sample(name, float64(s.Worker.Queues[q].OldestMS)/1000, "queue", q)
-		}
-	})
-	gauge("baton_blocks", "KV blocks by state.", func(p *Printer, name string) {
-		b := s.Worker.Blocks
-		p.Sample(name, float64(b.Free), "state", "free")
-		p.Sample(name, float64(b.Cached), "state", "cached")
-		p.Sample(name, float64(b.Held), "state", "held")
-		p.Sample(name, float64(b.Quarantined), "state", "quarantined")
-	})
+	vector := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		reg.MustRegister(c)
+		return c
+	}
+	m.RoomsEnded = vector("baton_rooms_ended_total", "Rooms that reached their outcome.", "outcome", "cause")
+	m.Refused = vector("baton_legs_refused_total", "Legs that did not become rooms.", "cause")
+	m.Steps = counter("baton_steps_total", "Engine steps.")
+	m.Prompt = counter("baton_prompt_tokens_total", "Prompt tokens computed.")
+	m.Output = counter("baton_output_tokens_total", "Output tokens made.")
+	m.CanaryHits = counter("baton_canary_hits_total", "Freed blocks that changed before they were given out again.")
+	m.SlowReaders = counter("baton_slow_readers_total", "Rooms ended because their gateway did not read.")
+	m.LinkEnds = counter("baton_link_ends_total", "Links that ended.")
+	m.StepSeconds = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "baton_step_seconds", Help: "Time of one engine step.", Buckets: stepBuckets})
+	reg.MustRegister(m.StepSeconds, &gauges{from})
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
-// Handler answers scrapes, one at a time.
+// Handler answers scrapes.
 func (m *Metrics) Handler() http.Handler {
-	turn := make(chan struct{}, 1)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case turn <- struct{}{}:
-			defer func() { <-turn }()
-			m.registry.ServeHTTP(w, r)
-		case <-r.Context().Done():
-		}
-	})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
 // Step counts one engine step.
@@ -103,11 +80,66 @@ func (m *Metrics) Step(took time.Duration) {
 	m.StepSeconds.Observe(took.Seconds())
 }
 
-func queueNames(q map[string]Queue) []string {
-	names := make([]string, 0, len(q))
-	for n := range q {
-		names = append(names, n)
+// gauges collects what a snapshot and a link's own counters say.
+type gauges struct{ from Sources }
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+var (
+	queueLen    = describe("baton_queue_length", "Rooms in a queue.", "queue")
+	queueOldest = describe("baton_queue_oldest_seconds", "How long the oldest room has stood in a queue.", "queue")
+	blockCount  = describe("baton_blocks", "KV blocks by state.", "state")
+	liveCount   = describe("baton_rooms_live", "Rooms that have not ended.")
+	drainState  = describe("baton_draining", "1 while the worker takes no new rooms.")
+	linkCount   = describe("baton_links", "Links that are up.")
+	movedBytes  = describe("baton_transfer_bytes_total", "KV bytes sent, placed, or read and thrown away.", "what")
+	movedChunks = describe("baton_transfer_chunks_total", "Chunks placed, refused for a wrong sum, or thrown away.", "what")
+	writeFails  = describe("baton_transfer_writes_failed_total", "Chunk writes that failed.")
+	wordsLost   = describe("baton_transfer_words_dropped_total", "Control messages without a link to go to.")
+)
+
+func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{queueLen, queueOldest, blockCount, liveCount, drainState,
+		linkCount, movedBytes, movedChunks, writeFails, wordsLost} {
+		ch <- d
 	}
-	slices.Sort(names)
-	return names
+}
+
+func (g *gauges) Collect(ch chan<- prometheus.Metric) {
+	put := func(d *prometheus.Desc, t prometheus.ValueType, v int64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, t, float64(v), labels...)
+	}
+	if g.from.Transfer != nil {
+		s := g.from.Transfer()
+		put(linkCount, prometheus.GaugeValue, s.Links)
+		put(movedBytes, prometheus.CounterValue, s.SentBytes, "sent")
+		put(movedBytes, prometheus.CounterValue, s.PlacedBytes, "placed")
+		put(movedBytes, prometheus.CounterValue, s.ScrapBytes, "scrap")
+		put(movedChunks, prometheus.CounterValue, s.PlacedChunks, "placed")
+		put(movedChunks, prometheus.CounterValue, s.SumErrors, "wrong_sum")
+		put(movedChunks, prometheus.CounterValue, s.ScrapChunks, "scrap")
+		put(writeFails, prometheus.CounterValue, s.WritesFailed)
+		put(wordsLost, prometheus.CounterValue, s.WordsDropped)
+	}
+	s, ok := g.from.Snapshot()
+	if !ok {
+		return
+	}
+	for name, q := range s.Worker.Queues {
+		put(queueLen, prometheus.GaugeValue, int64(q.Len), name)
+		ch <- prometheus.MustNewConstMetric(queueOldest, prometheus.GaugeValue, float64(q.OldestMS)/1000, name)
+	}
+	b := s.Worker.Blocks
+	put(blockCount, prometheus.GaugeValue, int64(b.Free), "free")
+	put(blockCount, prometheus.GaugeValue, int64(b.Cached), "cached")
+	put(blockCount, prometheus.GaugeValue, int64(b.Held), "held")
+	put(blockCount, prometheus.GaugeValue, int64(b.Quarantined), "quarantined")
+	put(liveCount, prometheus.GaugeValue, int64(len(s.Rooms)))
+	draining := int64(0)
+	if s.Worker.Draining {
+		draining = 1
+	}
+	put(drainState, prometheus.GaugeValue, draining)
 }
