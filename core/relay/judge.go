@@ -1,0 +1,101 @@
+package relay
+
+import "baton/core/room"
+
+// legFailed decides what the failure of one leg means for the request.
+func (c *Core) legFailed(r *request, ev Event) {
+	o := ev.Outcome
+	if o.Kind == room.Success { // an early end: no finish reason came
+		o = room.Fail(room.WorkerLost)
+		ev.Said = false
+	} else if !o.Ended() || o.Cause == room.NoCause {
+		o = room.Fail(room.Internal)
+	}
+	if ev.Leg == Prefill && r.phase == Streaming {
+		// Decode has all of the KV. What prefill says about its peer now says nothing (G2).
+		if !ev.Said {
+			c.blame(r, Prefill, o.Cause)
+		}
+		return
+	}
+	again := true
+	switch o.Cause {
+	case room.ClientError, room.Cancelled:
+		again = false
+	case room.Deadline: // said: the request's own time. Not said: the leg was silent
+		again = !ev.Said
+		if !ev.Said {
+			c.blame(r, ev.Leg, o.Cause)
+		}
+	case room.WorkerLost: // a worker that speaks is not lost: it says so of its peer
+		if ev.Said && r.legs[ev.Leg.Peer()].state != unused {
+			c.blame(r, ev.Leg.Peer(), o.Cause)
+		} else {
+			c.blame(r, ev.Leg, o.Cause)
+		}
+	case room.TransferFailed: // what lies between two workers belongs to both
+		c.blame(r, Prefill, o.Cause)
+		c.blame(r, Decode, o.Cause)
+	default:
+		c.blame(r, ev.Leg, o.Cause)
+	}
+	c.fail(r, o, again)
+}
+
+// timer fires a budget. A timer that is not armed any more crossed what disarmed it.
+func (c *Core) timer(r *request, t TimerName) {
+	if t >= timerNames || !r.armed[t] {
+		return
+	}
+	r.armed[t] = false
+	switch t {
+	case QueueTimer:
+		c.finish(r, room.Fail(room.Overload), false)
+	case TotalTimer: // the client's own deadline: nobody is to blame (G7)
+		c.finish(r, room.Fail(room.Deadline), false)
+	case ConnectTimer:
+		for l := range legs {
+			if r.legs[l].state == opening {
+				c.blame(r, l, room.WorkerLost)
+			}
+		}
+		c.fail(r, room.Fail(room.WorkerLost), true)
+	case FirstTokenTimer: // who of the two is slow cannot be seen, unless prefill is through
+		if r.legs[Prefill].state.live() {
+			c.blame(r, Prefill, room.Deadline)
+		}
+		c.blame(r, Decode, room.Deadline)
+		c.fail(r, room.Fail(room.Deadline), true)
+	case GapTimer:
+		c.blame(r, Decode, room.Deadline)
+		c.fail(r, room.Fail(room.Deadline), false)
+	}
+}
+
+// fail ends the attempt: both legs at once, then another try or the end of the request.
+func (c *Core) fail(r *request, o room.Outcome, again bool) {
+	again = again && r.tokens == 0 && int(r.attempt) < c.limits.MaxTries && c.credit >= retryCost
+	if !again {
+		c.finish(r, o, false)
+		return
+	}
+	c.credit -= retryCost
+	r.verdict = o
+	r.armed[ConnectTimer], r.armed[FirstTokenTimer] = false, false
+	c.enter(r, Retrying)
+	c.closeLegs(r)
+	c.settle(r)
+}
+
+func (c *Core) blame(r *request, l Leg, cause room.Cause) {
+	worker := r.legs[l].worker
+	if worker == NoWorker {
+		return
+	}
+	for i := range r.tried {
+		if r.tried[i].worker == worker {
+			r.tried[i].blamed = true
+		}
+	}
+	c.out.add(Effect{Kind: Blame, Req: r.id, Worker: worker, Cause: cause})
+}

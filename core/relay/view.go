@@ -1,0 +1,135 @@
+package relay
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Rooms calls yield for every request that is not forgotten, oldest first.
+func (c *Core) Rooms(yield func(View) bool) {
+	for e := c.all.Front(); e != nil; e = e.Next() {
+		r := e.Value.(*request)
+		v := View{Req: r.id, Room: r.room, Attempt: r.attempt, Phase: r.phase, Arrived: r.arrived, Since: r.since,
+			Prefill: r.legs[Prefill].worker, Decode: r.legs[Decode].worker, Tokens: r.tokens,
+			Deadline: r.arrived + r.budgets.Total, WaitsFor: r.waitsFor()}
+		if r.phase == Closing {
+			v.Outcome = r.verdict
+		}
+		if !yield(v) {
+			return
+		}
+	}
+}
+
+func (r *request) waitsFor() string {
+	switch r.phase {
+	case Queued:
+		return "a right to run"
+	case Placing:
+		return "a pair of workers"
+	case Connecting:
+		if r.legs[Prefill].state == opening {
+			if r.legs[Decode].state == opening {
+				return "both workers to accept"
+			}
+			return "the prefill worker to accept"
+		}
+		return "the decode worker to accept"
+	case Prefilling:
+		return "the first token"
+	case Streaming:
+		return "the next token"
+	}
+	if r.legs[Prefill].state == closing {
+		return "the prefill leg to close"
+	}
+	return "the decode leg to close"
+}
+
+// Queue returns the queue of requests that wait for a right to run.
+func (c *Core) Queue() QueueStats {
+	q := QueueStats{Len: c.waiting.Len()}
+	if q.Len > 0 {
+		q.Oldest = c.waiting.Front().Value.(*request).arrived
+	}
+	return q
+}
+
+// Running counts the requests that hold a right to run, those in Closing included.
+func (c *Core) Running() int { return c.running }
+
+// Draining says whether new requests are refused.
+func (c *Core) Draining() bool { return c.draining }
+
+// Timers calls yield for every armed timer, of the oldest request first.
+func (c *Core) Timers(yield func(Timer) bool) {
+	for e := c.all.Front(); e != nil; e = e.Next() {
+		r := e.Value.(*request)
+		for t, armed := range r.armed {
+			if armed && !yield(Timer{r.id, TimerName(t)}) {
+				return
+			}
+		}
+	}
+}
+
+// AppendState appends everything that the future depends on, without times: a timer counts as
+// armed or not.
+func (c *Core) AppendState(b []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(c.all.Len()))
+	for e := c.all.Front(); e != nil; e = e.Next() {
+		b = e.Value.(*request).appendState(b)
+	}
+	b = binary.AppendUvarint(b, uint64(c.credit))
+	return append(b, flag(c.draining))
+}
+
+func (r *request) appendState(b []byte) []byte {
+	b = binary.AppendUvarint(b, r.id)
+	b = binary.AppendUvarint(b, uint64(r.room))
+	b = append(b, byte(r.phase), byte(r.attempt), flag(r.tokens > 0), byte(r.verdict.Kind), byte(r.verdict.Cause))
+	for _, l := range r.legs {
+		b = append(b, byte(l.state))
+		b = binary.AppendVarint(b, int64(l.worker))
+	}
+	for _, d := range []time.Duration{r.budgets.Queue, r.budgets.Connect, r.budgets.FirstToken, r.budgets.Gap} {
+		b = append(b, flag(d > 0))
+	}
+	for _, armed := range r.armed {
+		b = append(b, flag(armed))
+	}
+	b = append(b, byte(len(r.tried)))
+	for _, t := range r.tried {
+		b = append(binary.AppendVarint(b, int64(t.worker)), flag(t.blamed))
+	}
+	return b
+}
+
+func flag(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Clone copies the core deeply.
+func (c *Core) Clone() *Core {
+	n := &Core{limits: c.limits, byID: maps.Clone(c.byID), due: slices.Clone(c.due), running: c.running,
+		arrivals: c.arrivals, credit: c.credit, draining: c.draining}
+	for e := c.all.Front(); e != nil; e = e.Next() {
+		r := *e.Value.(*request)
+		r.tried = slices.Clone(r.tried)
+		r.listed = n.all.PushBack(&r)
+		n.byID[r.id] = &r
+		if r.heapSlot >= 0 {
+			n.due[r.heapSlot] = &r
+		}
+	}
+	for e := c.waiting.Front(); e != nil; e = e.Next() {
+		r := n.byID[e.Value.(*request).id]
+		r.queued = n.waiting.PushBack(r)
+	}
+	return n
+}
