@@ -1,0 +1,134 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"baton/core/room"
+	"baton/transfer"
+)
+
+// Roles.
+const (
+	Prefill = "prefill" // computes prompts and sends their KV
+	Decode  = "decode"  // receives KV and generates
+	Unified = "unified" // does both for itself, without a link
+)
+
+// Config is what an operator chooses for one worker.
+type Config struct {
+	Role   string
+	Model  string // a name or a file, as store.Resolve takes it; "" is the embedded recall model
+	Name   string // in rows and logs; "" is role@address
+	HTTP   string // listen address for legs; "" is 127.0.0.1:0
+	Link   string // listen address for links, prefill only; "" is 127.0.0.1:0
+	Secret []byte // shared by all workers of the fleet; prefill and decode need it
+	Sizes  Sizes
+	Canary bool          // fill freed blocks with a pattern and check it (W7): slow, for tests
+	Grace  time.Duration // at the end, how long live rooms may go on; 0 is GraceDefault
+	Log    *slog.Logger  // nil is slog.Default
+	Ready  io.Writer     // Run prints its ready line here; nil for none
+	Parent io.Reader     // Run drains and ends when this ends; nil for none
+}
+
+// Sizes bound a worker.
+type Sizes struct {
+	KVTokens    int    // tokens in the KV pool; 0 derives it from the memory that is available
+	MaxRunning  int    // rooms that may compute, write or generate at once; 0 is RunningDefault
+	MaxQueued   int    // rooms that may wait; 0 is QueuedDefault
+	ChunkTokens int    // prompt tokens in one engine step; 0 is ChunkDefault
+	Threads     int    // of the engine; 0 is one per CPU of this process
+	KV          string // bf16 or f32; "" is bf16
+}
+
+// Defaults and bounds of Config.
+const (
+	// RunningDefault is where one-token steps of small models stop to gain from more rooms.
+	RunningDefault = 32
+	// QueuedDefault is several seconds of work at RunningDefault; a longer queue only turns
+	// refusals into deadlines.
+	QueuedDefault = 256
+	// ChunkDefault keeps a step near 0.1 s on two CPU threads at 1 B parameters.
+	ChunkDefault = 512
+	// GraceDefault is Kubernetes' default termination grace (30 s) less the time to end.
+	GraceDefault = 25 * time.Second
+
+	runningMax  = 4096      // rooms; beyond it one step's table is larger than a chunk
+	queuedMax   = 1 << 16   // rooms; each costs up to leg.BodyBytesMax while it waits
+	chunkMax    = 1 << 14   // tokens; activations of a step grow with it
+	threadsMax  = 1024      // more than any machine has
+	kvTokensMax = 1 << 28   // tokens; far above any memory, keeps products inside an int
+	graceMax    = time.Hour // whoever needs more forgot the worker
+)
+
+// WithDefaults fills what is zero.
+func (c Config) WithDefaults() Config {
+	set := func(p *int, v int) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	set(&c.Sizes.MaxRunning, RunningDefault)
+	set(&c.Sizes.MaxQueued, QueuedDefault)
+	set(&c.Sizes.ChunkTokens, ChunkDefault)
+	if c.Sizes.KV == "" {
+		c.Sizes.KV = "bf16"
+	}
+	if c.HTTP == "" {
+		c.HTTP = "127.0.0.1:0"
+	}
+	if c.Link == "" {
+		c.Link = "127.0.0.1:0"
+	}
+	if c.Grace == 0 {
+		c.Grace = GraceDefault
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return c
+}
+
+// Check says what is wrong with a configuration that has its defaults.
+func (c Config) Check() error {
+	switch c.Role {
+	case Prefill, Decode:
+		if len(c.Secret) < transfer.SecretMin {
+			return fmt.Errorf("worker: secret: %d bytes; a %s worker needs at least %d, the same on every worker of the fleet",
+				len(c.Secret), c.Role, transfer.SecretMin)
+		}
+	case Unified:
+	default:
+		return fmt.Errorf("worker: role: %q; want %s, %s or %s", c.Role, Prefill, Decode, Unified)
+	}
+	if c.Grace < 0 || c.Grace > graceMax {
+		return fmt.Errorf("worker: grace: %v; want 0 to %v", c.Grace, graceMax)
+	}
+	return c.Sizes.check()
+}
+
+func (s Sizes) check() error {
+	var errs []error
+	within := func(name string, v, lo, hi int) {
+		if v < lo || v > hi {
+			errs = append(errs, fmt.Errorf("worker: %s: %d; want %d to %d", name, v, lo, hi))
+		}
+	}
+	within("max running", s.MaxRunning, 1, runningMax)
+	within("max queued", s.MaxQueued, 1, queuedMax)
+	within("chunk tokens", s.ChunkTokens, room.BlockTokens, chunkMax)
+	within("threads", s.Threads, 0, threadsMax)
+	if s.KVTokens != 0 {
+		within("kv tokens", s.KVTokens, room.BlockTokens, kvTokensMax)
+	}
+	if s.ChunkTokens%room.BlockTokens != 0 {
+		errs = append(errs, fmt.Errorf("worker: chunk tokens: %d; want a multiple of %d", s.ChunkTokens, room.BlockTokens))
+	}
+	if s.KV != "bf16" && s.KV != "f32" {
+		errs = append(errs, fmt.Errorf("worker: kv: %q; want bf16 or f32", s.KV))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,25 @@
+// Package worker is one worker of a fleet: a prefill, a decode or a unified node.
+//
+// One goroutine, the node loop, owns the core and the payloads of its rooms (tokens, sampling,
+// answer). Everything that happens elsewhere - legs over HTTP, the link, the engine - reaches
+// it as an input through one bounded channel; what the core wants done comes out as effects,
+// which the loop executes in order. The loop never waits for anything but its channel and its
+// timer: the engine runs one step at a time in a goroutine of its own, links queue by
+// themselves, answers go into bounded buffers that the HTTP goroutines empty.
+//
+// The package never decides about a room: it holds no branch on a room's state. serve and cmd
+// may import it, and tests that want a worker in their process.
+//
+// Invariants:
+//
+//	W1  an input is never lost: its sender waits for a place in the channel, or the loop is over
+//	W2  every leg is answered: accepted and then ended exactly once, or refused
+//	W3  an answer's buffer is bounded; when it is full its room is aborted with the cause
+//	    overload, because a limit of ours was reached, and nobody else waits for that reader
+//	W4  a connection that closes aborts its room, in every phase
+//	W5  sums are taken right after the step that filled the blocks, before anything can move them
+//	W6  the pool is given back only after the link is closed, the engine's step is home and the
+//	    loop has ended: nothing can touch it any more
+//	W7  with Canary, a block that is free holds a pattern, and it is checked before the block is
+//	    used again and at the end
+package worker
