@@ -1,0 +1,31 @@
+package kernel
+
+import (
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// mappings remembers the whole mapping behind each slice of Alloc, which is a part of it: the mapping is larger by a
+// huge page so that the slice can begin on one.
+var mappings sync.Map // *byte -> []byte
+
+func allocSystem(n int) []byte {
+	m, err := unix.Mmap(-1, 0, n+hugeFrom, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return nil
+	}
+	at := int(-uintptr(unsafe.Pointer(&m[0])) & (hugeFrom - 1))
+	// An error only means that the system has no huge pages; small ones are slower and right.
+	_ = unix.Madvise(m, unix.MADV_HUGEPAGE)
+	b := m[at : at+n : at+n]
+	mappings.Store(&b[0], m)
+	return b
+}
+
+func freeSystem(b []byte) {
+	if m, ok := mappings.LoadAndDelete(&b[0]); ok {
+		_ = unix.Munmap(m.([]byte)) // fails only for an address that was never mapped
+	}
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package kernel
+
+func allocSystem(int) []byte { return nil }
+
+func freeSystem([]byte) {}

@@ -1,0 +1,4 @@
+package kernel
+
+func archTables() []*table { return nil }
+func pause()               {}

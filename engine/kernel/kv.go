@@ -1,0 +1,128 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// PageTokens is the number of tokens in a KV block: the rows of a panel.
+const PageTokens = PanelRows
+
+// KVType is the element type of the KV cache.
+type KVType uint8
+
+const (
+	KVBF16 KVType = iota // bfloat16, the default
+	KVF32                // float32, the oracle's
+)
+
+func (t KVType) String() string {
+	if t == KVF32 {
+		return "f32"
+	}
+	return "bf16"
+}
+
+// Bytes returns the size of one element.
+func (t KVType) Bytes() int {
+	if t == KVF32 {
+		return 4
+	}
+	return 2
+}
+
+// KVLayout describes a KV block: 16 tokens of all layers and heads, contiguous:
+//
+//	[Layers][KVHeads] { page of keys, page of values }
+//
+// A page of keys is a panel whose rows are the tokens and whose columns are the dimensions of the head: bf16
+// [HeadDim/2][16 token][2], f32 [HeadDim][16 token]. A page of values is HeadDim/16 panels whose rows are
+// dimensions and whose columns are the tokens: bf16 [HeadDim/16][8][16 dim][2], f32 [HeadDim/16][16 token][16 dim].
+type KVLayout struct {
+	Layers, KVHeads, HeadDim int
+	Type                     KVType
+}
+
+// Check returns an error if the engine cannot store this layout.
+func (l KVLayout) Check() error {
+	const most = 1 << 12
+	switch {
+	case l.Layers < 1 || l.Layers > most || l.KVHeads < 1 || l.KVHeads > most:
+		return fmt.Errorf("kernel: a KV cache of %d layers and %d heads; both must be between 1 and %d", l.Layers, l.KVHeads, most)
+	case l.HeadDim < 16 || l.HeadDim > headDimMax || l.HeadDim%16 != 0:
+		return fmt.Errorf("kernel: KV heads of %d dimensions; allowed are multiples of 16 up to %d", l.HeadDim, headDimMax)
+	case l.Type > KVF32:
+		return fmt.Errorf("kernel: KV type %d; allowed are bf16 and f32", l.Type)
+	}
+	return nil
+}
+
+// headDimMax bounds the dimensions of a head; the largest in use is 256 (Gemma).
+const headDimMax = 512
+
+// pageBytes is the size of 16 keys, or of 16 values, of one head.
+func (l KVLayout) pageBytes() int { return PageTokens * l.HeadDim * l.Type.Bytes() }
+
+// LayerBytes is the size of one layer within a block.
+func (l KVLayout) LayerBytes() int { return 2 * l.KVHeads * l.pageBytes() }
+
+// BlockBytes is the size of a block.
+func (l KVLayout) BlockBytes() int { return l.Layers * l.LayerBytes() }
+
+// StoreKV writes the keys and values of one token, each [KVHeads*HeadDim], into its place of a block. Storing token 0
+// of a block clears the layer's other 15 places first, so that attention never reads what a former owner left.
+func (l KVLayout) StoreKV(block []byte, layer, token int, k, v []float32) {
+	l.StoreHeads(block, layer, token, 0, l.KVHeads, k, v)
+}
+
+// StoreHeads is StoreKV for KV heads [h0,h1) only; k and v still hold all heads.
+func (l KVLayout) StoreHeads(block []byte, layer, token, h0, h1 int, k, v []float32) {
+	if token < 0 || token >= PageTokens || layer < 0 || layer >= l.Layers || h0 < 0 || h1 > l.KVHeads {
+		panic(fmt.Sprintf("kernel: KV place layer %d token %d heads [%d,%d) is outside the block", layer, token, h0, h1))
+	}
+	size := l.pageBytes()
+	for h := h0; h < h1; h++ {
+		at := layer*l.LayerBytes() + 2*h*size
+		page := block[at:][:2*size]
+		if token == 0 {
+			clear(page)
+		}
+		l.storePage(page, token, k[h*l.HeadDim:][:l.HeadDim], v[h*l.HeadDim:][:l.HeadDim])
+	}
+}
+
+func (l KVLayout) storePage(page []byte, token int, k, v []float32) {
+	le := binary.LittleEndian
+	size := l.pageBytes()
+	if l.Type == KVF32 {
+		for d := range k {
+			le.PutUint32(page[(d*PageTokens+token)*4:], math.Float32bits(k[d]))
+			le.PutUint32(page[size+(d/16*256+token*16+d%16)*4:], math.Float32bits(v[d]))
+		}
+		return
+	}
+	for d := range k {
+		le.PutUint16(page[(d/2*PageTokens+token)*4+d%2*2:], floatToBF16(k[d]))
+		le.PutUint16(page[size+d/16*512+(token/2*16+d%16)*4+token%2*2:], floatToBF16(v[d]))
+	}
+}
+
+// LoadKV reads back what StoreKV wrote (rounded to bf16 if that is the type). For tests and tools.
+func (l KVLayout) LoadKV(block []byte, layer, token int, k, v []float32) {
+	le := binary.LittleEndian
+	size := l.pageBytes()
+	for h := range l.KVHeads {
+		page := block[layer*l.LayerBytes()+2*h*size:][:2*size]
+		for d := range l.HeadDim {
+			i := h*l.HeadDim + d
+			if l.Type == KVF32 {
+				k[i] = math.Float32frombits(le.Uint32(page[(d*PageTokens+token)*4:]))
+				v[i] = math.Float32frombits(le.Uint32(page[size+(d/16*256+token*16+d%16)*4:]))
+				continue
+			}
+			k[i] = bf16ToFloat(le.Uint16(page[(d/2*PageTokens+token)*4+d%2*2:]))
+			v[i] = bf16ToFloat(le.Uint16(page[size+d/16*512+(token/2*16+d%16)*4+token%2*2:]))
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package kernel
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// table holds the implementations of one level. Every function pointer is set.
+type table struct {
+	level Level
+	// mm multiplies np consecutive panels from w on with n tokens (1..16) of one group.
+	mm [formats]func(c *mmCall, n int)
+	// quantise fills one token's records of an Input.
+	quantise func(dst unsafe.Pointer, x *float32, blocks, stride int)
+
+	rmsNorm     func(dst, x, w []float32, eps float32)
+	ropeHalf    func(x, cos, sin []float32)
+	ropePairs   func(x, cos, sin []float32)
+	siluMul     func(dst, gate, up []float32)
+	add         func(dst, x []float32)
+	maxOf       func(x []float32) float32
+	expSum      func(dst, x []float32, peak float32) float32
+	dot         func(a, b []float32) float32
+	scale       func(x []float32, by float32)
+	scores      [2]func(c *pageCall, n int)
+	mix         [2]func(c *pageCall, n int)
+	softmaxPage func(s *float32, stride, pages, tokens int) float32
+}
+
+// mmCall are the arguments of a product kernel.
+type mmCall struct {
+	w   unsafe.Pointer // first panel
+	x   unsafe.Pointer // first token, in the form that the format needs
+	y   *float32       // result of the first token and row
+	kb  int            // blocks of 32 columns
+	np  int            // panels
+	xs  int            // bytes from one block of x to the next
+	ldy int            // bytes from one token's results to the next
+}
+
+// unitsMax bounds np*kb*n of one call into assembly (K4): a block of 32 columns and 16 rows costs a token
+// about 10 cycles at the vector levels, so 2^14 of them take about 50 microseconds.
+const unitsMax = 1 << 14
+
+// MatMul computes y[j*ldy+r] = sum over k of w[r][k] * in[j][k] for every token j of in and the rows r of panels
+// [p0,p1), that is rows [16*p0, 16*p1): in the last panel also for the padding rows, which are zero. y must hold
+// them, so ldy is at least w.PaddedRows() if all panels are computed. Several threads may compute different panels
+// of the same product at once. By K1 neither the split nor the number of tokens changes a bit.
+//
+// It panics if the columns of w and in differ or in lacks the form that w.Format.Form() names.
+func MatMul(y []float32, ldy int, w *Matrix, in *Input, p0, p1 int) {
+	form := w.Format.Form()
+	switch {
+	case in.cols != w.Cols:
+		panic(fmt.Sprintf("kernel: input of %d columns for a matrix of %d", in.cols, w.Cols))
+	case in.forms&form == 0:
+		panic("kernel: the input lacks the form that weights of " + w.Format.String() + " need")
+	case p0 < 0 || p1 > w.Panels():
+		panic(fmt.Sprintf("kernel: panels [%d,%d) of a matrix of %d", p0, p1, w.Panels()))
+	case p0 >= p1 || in.n == 0:
+		return
+	case len(y) < (in.n-1)*ldy+p1*PanelRows:
+		panic(fmt.Sprintf("kernel: results of length %d for %d tokens at stride %d and panels up to %d", len(y), in.n, ldy, p1))
+	}
+	blocks := w.Cols / BlockCols
+	mm := active.mm[w.Format]
+	// A run of panels stays in the second-level cache while every group of tokens passes by.
+	run := max(1, runBytes/w.panelBytes())
+	for p := p0; p < p1; p += run {
+		end := min(p+run, p1)
+		for j := 0; j < in.n; j += groupTokens {
+			c := min(groupTokens, in.n-j)
+			call := mmCall{kb: blocks, ldy: 4 * ldy}
+			if form == FormF32 {
+				call.x, call.xs = unsafe.Pointer(&in.f32[j*in.cols]), c*f32BlockCols*4
+			} else {
+				call.x, call.xs = unsafe.Pointer(&in.q8[j*blocks*q8TokenBytes]), c*q8TokenBytes
+			}
+			step := max(1, unitsMax/(blocks*c))
+			for q := p; q < end; q += step {
+				call.w, call.y, call.np = w.panel(q), &y[j*ldy+q*PanelRows], min(step, end-q)
+				mm(&call, c)
+			}
+		}
+	}
+}
+
+// runBytes is the size of the weights that are multiplied with all groups of tokens before the next run begins: half
+// of the smallest second-level cache that AVX-512 machines have.
+const runBytes = 256 << 10
+
+func genericTable() *table {
+	return &table{
+		level:    Generic,
+		mm:       [formats]func(*mmCall, int){mmF32Go, mmBF16Go, mmQ8Go, mmQ40Go, mmQ41Go},
+		quantise: quantiseGo,
+		rmsNorm:  rmsNormGo, ropeHalf: ropeHalfGo, ropePairs: ropePairsGo, siluMul: siluMulGo, add: addGo, scale: scaleGo,
+		maxOf: maxOfGo, expSum: expSumGo, dot: dotGo,
+		scores:      [2]func(*pageCall, int){scoresBF16Go, scoresF32Go},
+		mix:         [2]func(*pageCall, int){mixBF16Go, mixF32Go},
+		softmaxPage: softmaxPageGo,
+	}
+}
+
+// panelSum is the accumulator of one token and one panel.
+type panelSum [PanelRows]float32
+
+// eachPanel runs the body for every panel and token of a call; size is the bytes of a block of 32 columns.
+func (c *mmCall) eachPanel(n, size int, body func(acc *panelSum, w, x unsafe.Pointer), tokenBytes int) {
+	for p := range c.np {
+		for j := range n {
+			acc := (*panelSum)(unsafe.Add(unsafe.Pointer(c.y), j*c.ldy+p*PanelRows*4))
+			*acc = panelSum{}
+			body(acc, unsafe.Add(c.w, p*c.kb*size), unsafe.Add(c.x, j*tokenBytes))
+		}
+	}
+}
+
+func mmF32Go(c *mmCall, n int) {
+	c.eachPanel(n, 2048, func(acc *panelSum, w, x unsafe.Pointer) {
+		for range 2 * c.kb {
+			xs := (*[16]float32)(x)
+			ws := (*[16][PanelRows]float32)(w)
+			for k, v := range xs {
+				for r := range acc {
+					acc[r] += float32(ws[k][r] * v)
+				}
+			}
+			w, x = unsafe.Add(w, 1024), unsafe.Add(x, c.xs)
+		}
+	}, 64)
+}
+
+func mmBF16Go(c *mmCall, n int) {
+	c.eachPanel(n, 1024, func(acc *panelSum, w, x unsafe.Pointer) {
+		for range 2 * c.kb {
+			bf16Block(acc, w, (*[16]float32)(x))
+			w, x = unsafe.Add(w, 512), unsafe.Add(x, c.xs)
+		}
+	}, 64)
+}
+
+// bf16Block adds 16 columns of a bfloat16 panel, in order.
+func bf16Block(acc *panelSum, w unsafe.Pointer, xs *[16]float32) {
+	ws := (*[8][PanelRows][2]uint16)(w)
+	for k := range ws {
+		a, b := xs[2*k], xs[2*k+1]
+		for r := range acc {
+			acc[r] += float32(bf16ToFloat(ws[k][r][0]) * a)
+			acc[r] += float32(bf16ToFloat(ws[k][r][1]) * b)
+		}
+	}
+}
+
+func mmQ8Go(c *mmCall, n int) {
+	c.eachPanel(n, 544, func(acc *panelSum, w, x unsafe.Pointer) {
+		for range c.kb {
+			rec := (*q8Record)(x)
+			d := (*[PanelRows]uint16)(w)
+			q := (*[8][PanelRows][4]int8)(unsafe.Add(w, 32))
+			for r := range acc {
+				sum := int32(0)
+				for g := range q {
+					for i, v := range q[g][r] {
+						sum += int32(v) * int32(rec.q[4*g+i])
+					}
+				}
+				acc[r] += float32(float32(float32(sum)*halfToFloat(d[r])) * rec.scale)
+			}
+			w, x = unsafe.Add(w, 544), unsafe.Add(x, c.xs)
+		}
+	}, q8TokenBytes)
+}
+
+// nibbleSum is the integer dot product of row r of a nibble block with 32 activations.
+func nibbleSum(q *[4][PanelRows][4]byte, r int, x *[BlockCols]int8) int32 {
+	sum := int32(0)
+	for g := range q {
+		for i, v := range q[g][r] {
+			sum += int32(v&15)*int32(x[4*g+i]) + int32(v>>4)*int32(x[16+4*g+i])
+		}
+	}
+	return sum
+}
+
+func mmQ40Go(c *mmCall, n int) {
+	c.eachPanel(n, 288, func(acc *panelSum, w, x unsafe.Pointer) {
+		for range c.kb {
+			rec := (*q8Record)(x)
+			d := (*[PanelRows]uint16)(w)
+			q := (*[4][PanelRows][4]byte)(unsafe.Add(w, 32))
+			for r := range acc {
+				sum := nibbleSum(q, r, &rec.q) + rec.bias4
+				acc[r] += float32(float32(float32(sum)*halfToFloat(d[r])) * rec.scale)
+			}
+			w, x = unsafe.Add(w, 288), unsafe.Add(x, c.xs)
+		}
+	}, q8TokenBytes)
+}
+
+func mmQ41Go(c *mmCall, n int) {
+	c.eachPanel(n, 320, func(acc *panelSum, w, x unsafe.Pointer) {
+		for range c.kb {
+			rec := (*q8Record)(x)
+			d := (*[2][PanelRows]uint16)(w)
+			q := (*[4][PanelRows][4]byte)(unsafe.Add(w, 64))
+			for r := range acc {
+				sum := nibbleSum(q, r, &rec.q)
+				t := float32(float32(float32(sum)*halfToFloat(d[0][r])) * rec.scale)
+				u := float32(halfToFloat(d[1][r]) * rec.scaleSum)
+				acc[r] += float32(t + u)
+			}
+			w, x = unsafe.Add(w, 320), unsafe.Add(x, c.xs)
+		}
+	}, q8TokenBytes)
+}
