@@ -313,7 +313,7 @@ func TestPromptFindsWhatDeadlinesHide(t *testing.T) {
 		t.Fatalf("TERM: %v, %d deadlines, want none and 1", r.Err(), r.DeadlinesTerm)
 	}
 	r := Run(stuckAt1(), Options{Ask: PROMPT})
-	want := "      event          state\n    1  0: progress 0  1\n       ⇒ PROMPT: never ends\n"
+	want := "       event          state\n    1  0: progress 0  1\n       ⇒ PROMPT: never ends\n"
 	if r.Broken != "PROMPT" || r.Chart != want {
 		t.Fatalf("got %s\n%swant\n%s", r.Broken, r.Chart, want)
 	}
