@@ -1,53 +1,165 @@
 package tokenizer
 
-import "baton/engine/weights/gguf"
+import (
+	"slices"
+	"sync/atomic"
+	"unicode/utf8"
+)
 
 // Tokenizer is safe for use by several goroutines.
-type Tokenizer struct{}
+type Tokenizer struct {
+	text    []string // by id: the bytes that the token stands for; of a special token, its name
+	kind    []kind   // by id
+	whole   []bool   // by id: text is valid UTF-8 by itself
+	byText  map[string]int32
+	merges  mergeTable
+	bytes   [256]int32 // token of a single byte, -1 if the vocabulary lacks it
+	split   splitter
+	wholes  bool           // a piece that is a token is never merged from parts (ignore_merges)
+	selfish []atomic.Int32 // by id: does merging the token's own text give the token? 0 not known
 
-// FromGGUF builds the tokenizer that a model file describes.
-func FromGGUF(f *gguf.File) (*Tokenizer, error) { panic("not yet") }
+	user     *trie // user-defined tokens: found in every text
+	special  *trie // these and the special ones: found if the caller asks
+	bos      int32
+	addBOS   bool
+	eos      []int32
+	digest   uint64
+	unmapped []byte
+}
 
-// Encode returns the tokens of text. With parseSpecial, the texts of special tokens inside it
-// become these tokens; without, they are ordinary text (T2). No BOS is added.
-func (t *Tokenizer) Encode(text string, parseSpecial bool) []int32 { panic("not yet") }
+// kind is what tokenizer.ggml.token_type says about a token.
+type kind uint8
 
-// Decode returns the text of ids; with skipSpecial, special tokens give nothing. Bytes that are
-// not valid UTF-8 become U+FFFD.
-func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string { panic("not yet") }
+const (
+	kindNormal  kind = 1
+	kindUnknown kind = 2
+	kindControl kind = 3
+	kindUser    kind = 4
+	kindUnused  kind = 5
+	kindByte    kind = 6
+)
 
-// Stream returns a decoder that takes one token at a time and skips special tokens.
-func (t *Tokenizer) Stream() *Stream { panic("not yet") }
+// special tokens have no text of their own and are never found in text unless asked for.
+func (k kind) special() bool { return k == kindControl || k == kindUnknown }
 
-// Stream decodes token by token and holds incomplete UTF-8 back.
-type Stream struct{}
+const (
+	selfYes = 1
+	selfNo  = 2
+)
 
-// Push adds a token and returns the text that is now complete.
-func (s *Stream) Push(id int32) string { panic("not yet") }
+// Encode returns the tokens of text. With parseSpecial, the names of special tokens inside it
+// become these tokens; without, they are ordinary text (T2). No BOS is added. text need not be
+// valid UTF-8. Bytes that the vocabulary lacks (see MissingBytes) are left out, as the
+// reference implementations do.
+func (t *Tokenizer) Encode(text string, parseSpecial bool) []int32 {
+	return t.AppendEncode(make([]int32, 0, len(text)/4+4), text, parseSpecial)
+}
 
-// Flush returns what is held, each byte that cannot be part of a character as U+FFFD.
-func (s *Stream) Flush() string { panic("not yet") }
+// AppendEncode is Encode that appends to dst.
+func (t *Tokenizer) AppendEncode(dst []int32, text string, parseSpecial bool) []int32 {
+	added := t.user
+	if parseSpecial {
+		added = t.special
+	}
+	var m merger
+	for len(text) > 0 {
+		at, n, id := added.find(text)
+		for rest := text[:at]; len(rest) > 0; {
+			p := t.split(rest)
+			dst = t.appendPiece(dst, rest[:p], &m)
+			rest = rest[p:]
+		}
+		if n > 0 {
+			dst = append(dst, id)
+		}
+		text = text[at+n:]
+	}
+	return dst
+}
+
+// appendPiece encodes one piece of the pre-tokenizer.
+func (t *Tokenizer) appendPiece(dst []int32, piece string, m *merger) []int32 {
+	id, known := t.byText[piece]
+	if !known {
+		return m.merge(dst, t, piece)
+	}
+	if t.wholes {
+		return append(dst, id)
+	}
+	// A token that merging its own text gives is the answer; for one that merges cannot reach,
+	// or reach otherwise, the merges count. Which it is is found out once per token.
+	switch t.selfish[id].Load() {
+	case selfYes:
+		return append(dst, id)
+	case selfNo:
+		return m.merge(dst, t, piece)
+	}
+	n := len(dst)
+	dst = m.merge(dst, t, piece)
+	if len(dst) == n+1 && dst[n] == id {
+		t.selfish[id].Store(selfYes)
+	} else {
+		t.selfish[id].Store(selfNo)
+	}
+	return dst
+}
+
+// Decode returns the text of ids; with skipSpecial, special tokens give nothing. Each byte that
+// is not part of valid UTF-8 becomes U+FFFD. Ids beyond the vocabulary give nothing (the logits
+// of some models have more rows than the vocabulary has tokens).
+func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
+	var b []byte
+	for _, id := range ids {
+		if t.known(id) && !(skipSpecial && t.kind[id].special()) {
+			b = append(b, t.text[id]...)
+		}
+	}
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	out, rest := appendValid(nil, b)
+	return string(appendReplaced(out, rest))
+}
+
+func (t *Tokenizer) known(id int32) bool { return id >= 0 && int(id) < len(t.text) }
 
 // Vocab returns the number of tokens.
-func (t *Tokenizer) Vocab() int { panic("not yet") }
+func (t *Tokenizer) Vocab() int { return len(t.text) }
 
-// Digest returns a sum over everything that decides which ids a text gets.
-func (t *Tokenizer) Digest() uint64 { panic("not yet") }
+// Digest returns a sum over everything that decides which ids a text gets and what they mean.
+func (t *Tokenizer) Digest() uint64 { return t.digest }
 
 // Token returns the bytes of a token (of a special one, its name), nil if there is no such id.
-func (t *Tokenizer) Token(id int32) []byte { panic("not yet") }
+func (t *Tokenizer) Token(id int32) []byte {
+	if !t.known(id) {
+		return nil
+	}
+	return []byte(t.text[id])
+}
 
-// IsSpecial says whether id is a control token.
-func (t *Tokenizer) IsSpecial(id int32) bool { panic("not yet") }
+// Text is Token without a copy; the string may hold a part of a character.
+func (t *Tokenizer) Text(id int32) string {
+	if !t.known(id) {
+		return ""
+	}
+	return t.text[id]
+}
+
+// IsSpecial says whether id is a control token (or the unknown token).
+func (t *Tokenizer) IsSpecial(id int32) bool { return t.known(id) && t.kind[id].special() }
 
 // AddBOS says whether the model wants the token BOS() in front of a prompt.
-func (t *Tokenizer) AddBOS() bool { panic("not yet") }
+func (t *Tokenizer) AddBOS() bool { return t.addBOS }
 
 // BOS returns the begin token, -1 if there is none.
-func (t *Tokenizer) BOS() int32 { panic("not yet") }
+func (t *Tokenizer) BOS() int32 { return t.bos }
 
-// EOS returns all tokens that end a generation, ascending.
-func (t *Tokenizer) EOS() []int32 { panic("not yet") }
+// EOS returns all tokens that end a generation, ascending. The slice is shared, read only.
+func (t *Tokenizer) EOS() []int32 { return t.eos }
 
 // IsEOS says whether id ends a generation.
-func (t *Tokenizer) IsEOS(id int32) bool { panic("not yet") }
+func (t *Tokenizer) IsEOS(id int32) bool { return slices.Contains(t.eos, id) }
+
+// MissingBytes returns the bytes for which the vocabulary has no token: SmolLM2 lacks some
+// control characters and the bytes of planes without characters. T1 holds for texts without them.
+func (t *Tokenizer) MissingBytes() []byte { return t.unmapped }
