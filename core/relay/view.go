@@ -83,31 +83,31 @@ func (c *Core) AppendState(b []byte) []byte {
 		b = e.Value.(*request).appendState(b)
 	}
 	b = binary.AppendUvarint(b, uint64(c.credit))
-	return append(b, flag(c.draining))
+	return append(b, bit(c.draining))
 }
 
 func (r *request) appendState(b []byte) []byte {
 	b = binary.AppendUvarint(b, r.id)
 	b = binary.AppendUvarint(b, uint64(r.room))
-	b = append(b, byte(r.phase), byte(r.attempt), flag(r.tokens > 0), byte(r.verdict.Kind), byte(r.verdict.Cause))
+	b = append(b, byte(r.phase), byte(r.attempt), bit(r.tokens > 0), byte(r.verdict.Kind), byte(r.verdict.Cause))
 	for _, l := range r.legs {
 		b = append(b, byte(l.state))
 		b = binary.AppendVarint(b, int64(l.worker))
 	}
 	for _, d := range []time.Duration{r.budgets.Queue, r.budgets.Connect, r.budgets.FirstToken, r.budgets.Gap} {
-		b = append(b, flag(d > 0))
+		b = append(b, bit(d > 0))
 	}
 	for _, armed := range r.armed {
-		b = append(b, flag(armed))
+		b = append(b, bit(armed))
 	}
 	b = append(b, byte(len(r.tried)))
 	for _, t := range r.tried {
-		b = append(binary.AppendVarint(b, int64(t.worker)), flag(t.blamed))
+		b = append(binary.AppendVarint(b, int64(t.worker)), bit(t.blamed))
 	}
 	return b
 }
 
-func flag(b bool) byte {
+func bit(b bool) byte {
 	if b {
 		return 1
 	}
