@@ -13,7 +13,7 @@ func (c *Core) legFailed(r *request, ev Event) {
 	}
 	if ev.Leg == Prefill && r.phase == Streaming {
 		// Decode has all of the KV. What prefill says about its peer now says nothing (G2).
-		if !ev.Said {
+		if !ev.Said && o.Cause != room.ClientError && o.Cause != room.Cancelled {
 			c.blame(r, Prefill, o.Cause)
 		}
 		return

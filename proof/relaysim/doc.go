@@ -1,0 +1,10 @@
+// Package relaysim is the world around core/relay: clients, placement, and workers whose legs
+// answer, stream, end, fail or fall silent in any order. The explorer visits all of it.
+//
+// A leg is modelled by what the gateway can see of it. What it posts stands in a line, in
+// order; a Close ends the leg but does not take back what stands in the line. So everything
+// that can cross, crosses. The two cores of a pair are explored in proof/sim.
+//
+// The world checks at every step what core/relay promises (G1 to G7), from outside: it keeps
+// its own count of ends, loads and open legs, and believes nothing that the core says of itself.
+package relaysim

@@ -1,0 +1,360 @@
+package relaysim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"baton/core/relay"
+	"baton/core/room"
+	"baton/proof/explore"
+)
+
+// System explores a scope.
+type System struct{ scope Scope }
+
+// New returns the system of a scope.
+func New(sc Scope) *System {
+	if sc.Budgets == (relay.Budgets{}) {
+		sc.Budgets = relay.Budgets{Queue: 1, Connect: 1, FirstToken: 1, Gap: 1, Total: 1}
+	}
+	return &System{sc}
+}
+
+// Event is one choice of the scheduler.
+type Event struct {
+	Kind  Kind
+	Req   uint8
+	Leg   relay.Leg
+	Cause room.Cause
+	Said  bool
+	Timer relay.TimerName
+}
+
+// Kind of choice.
+type Kind uint8
+
+const (
+	Arrive  Kind = iota
+	Choose       // placement finds the first pair that is not excluded
+	Nobody       // placement finds none
+	Accept       // a worker accepts its leg
+	Work         // a worker goes on: prefill ends, decode brings a piece or its finish reason
+	Deliver      // the gateway hears the next thing in a leg's line
+	Fire         // a timer
+	Break        // a leg ends with a cause
+	Early        // a decode leg ends without a finish reason
+	Silence      // a leg does nothing any more
+	Leave        // the client is gone
+	Drain
+)
+
+var _ explore.System[World, Event] = (*System)(nil)
+
+func (s *System) Init() World          { return s.newWorld() }
+func (s *System) Clone(w *World) World { return w.clone() }
+
+// Done: every request has its one outcome, the core has forgotten all, no worker is loaded.
+func (s *System) Done(w *World) bool {
+	for i := range w.requests {
+		r := &w.requests[i]
+		if !r.ended || r.legs[0].loaded || r.legs[1].loaded || len(r.legs[0].waiting)+len(r.legs[1].waiting) > 0 {
+			return false
+		}
+	}
+	return w.core.Running() == 0 && w.core.Queue().Len == 0
+}
+
+func (s *System) Class(e Event) explore.Class {
+	switch e.Kind {
+	case Fire:
+		return explore.Timer
+	case Break, Early, Silence, Nobody:
+		return explore.Fault
+	case Leave, Drain:
+		return explore.Environment
+	}
+	return explore.Progress
+}
+
+func (s *System) Events(w *World, dst []Event) []Event {
+	for i := range w.requests {
+		r, n := &w.requests[i], uint8(i+1)
+		if !r.arrived {
+			dst = append(dst, Event{Kind: Arrive, Req: n})
+			continue
+		}
+		if s.scope.Gone && !r.gone && !r.ended {
+			dst = append(dst, Event{Kind: Leave, Req: n})
+		}
+		if r.placing != 0 {
+			p, d := s.pair(r)
+			if d != relay.NoWorker && (p != relay.NoWorker || s.scope.Prefills == 0) {
+				dst = append(dst, Event{Kind: Choose, Req: n})
+			}
+			if s.scope.NoPair || d == relay.NoWorker || p == relay.NoWorker && s.scope.Prefills > 0 {
+				dst = append(dst, Event{Kind: Nobody, Req: n})
+			}
+		}
+		for l := range r.legs {
+			dst = s.legEvents(r, n, relay.Leg(l), dst)
+		}
+	}
+	w.core.Timers(func(t relay.Timer) bool {
+		dst = append(dst, Event{Kind: Fire, Req: uint8(t.Req), Timer: t.Name})
+		return true
+	})
+	if s.scope.Drain && !w.drained {
+		dst = append(dst, Event{Kind: Drain})
+	}
+	return dst
+}
+
+func (s *System) legEvents(r *request, n uint8, at relay.Leg, dst []Event) []Event {
+	l := &r.legs[at]
+	if len(l.waiting) > 0 {
+		dst = append(dst, Event{Kind: Deliver, Req: n, Leg: at})
+	}
+	if l.state != dialled && l.state != working || l.silent {
+		return dst
+	}
+	if l.state == dialled {
+		dst = append(dst, Event{Kind: Accept, Req: n, Leg: at})
+	} else if at == relay.Prefill || r.legs[relay.Prefill].state == none || r.legs[relay.Prefill].state == finished {
+		dst = append(dst, Event{Kind: Work, Req: n, Leg: at})
+	}
+	for _, c := range s.scope.Causes {
+		dst = append(dst, Event{Kind: Break, Req: n, Leg: at, Cause: c})
+		if c == room.WorkerLost || c == room.Deadline {
+			dst = append(dst, Event{Kind: Break, Req: n, Leg: at, Cause: c, Said: true})
+		}
+	}
+	if len(s.scope.Causes) > 0 && at == relay.Decode && l.state == working {
+		dst = append(dst, Event{Kind: Early, Req: n, Leg: at})
+	}
+	if s.scope.Silent {
+		dst = append(dst, Event{Kind: Silence, Req: n, Leg: at})
+	}
+	return dst
+}
+
+// pair is the first one without an excluded worker.
+func (s *System) pair(r *request) (prefill, decode int32) {
+	first := func(base int32, n int) int32 {
+		for w := base; w < base+int32(n); w++ {
+			if !slices.Contains(r.excluded, w) {
+				return w
+			}
+		}
+		return relay.NoWorker
+	}
+	return first(0, s.scope.Prefills), first(decodeBase, s.scope.Decodes)
+}
+
+func (s *System) Apply(w *World, e Event) error {
+	if e.Kind == Drain {
+		w.drained = true
+		return s.step(w, relay.Event{Kind: relay.Drain})
+	}
+	id := uint64(e.Req)
+	r := w.of(id)
+	l := &r.legs[e.Leg]
+	switch e.Kind {
+	case Arrive:
+		r.arrived = true
+		return s.step(w, relay.Event{Kind: relay.Arrive, Req: id, Budgets: s.scope.Budgets})
+	case Leave:
+		r.gone = true
+		return s.step(w, relay.Event{Kind: relay.ClientGone, Req: id})
+	case Choose, Nobody:
+		ev := relay.Event{Kind: relay.Pair, Req: id, Attempt: r.placing, OK: e.Kind == Choose, Room: room.ID(id<<8) | room.ID(r.placing)}
+		if ev.OK {
+			ev.Prefill, ev.Decode = s.pair(r)
+		}
+		r.placing, r.excluded = 0, nil
+		r.legs = [2]leg{}
+		return s.step(w, ev)
+	case Fire:
+		return s.step(w, relay.Event{Kind: relay.TimerFired, Timer: relay.Timer{Req: id, Name: e.Timer}})
+	case Deliver:
+		ev := l.waiting[0]
+		l.waiting = slices.Delete(l.waiting, 0, 1)
+		return s.step(w, ev)
+	case Accept:
+		l.state = working
+		s.post(r, id, e.Leg, relay.Event{Kind: relay.LegOpen})
+	case Work:
+		s.work(r, id, e.Leg)
+	case Break:
+		s.finish(r, id, e.Leg, relay.Event{Outcome: room.Fail(e.Cause), Said: e.Said})
+	case Early:
+		s.finish(r, id, e.Leg, relay.Event{Outcome: room.Done()})
+	case Silence:
+		l.silent = true
+	}
+	return nil
+}
+
+func (s *System) post(r *request, id uint64, at relay.Leg, ev relay.Event) {
+	ev.Req, ev.Attempt, ev.Leg = id, r.attempt, at
+	r.legs[at].waiting = append(r.legs[at].waiting, ev)
+}
+
+func (s *System) finish(r *request, id uint64, at relay.Leg, ev relay.Event) {
+	r.legs[at].state = finished
+	ev.Kind = relay.LegEnd
+	s.post(r, id, at, ev)
+}
+
+func (s *System) work(r *request, id uint64, at relay.Leg) {
+	l := &r.legs[at]
+	if at == relay.Decode && l.pieces < s.scope.Tokens {
+		l.pieces++
+		s.post(r, id, at, relay.Event{Kind: relay.Tokens, N: 1})
+		return
+	}
+	s.finish(r, id, at, relay.Event{Outcome: room.Done(), Finished: at == relay.Decode, Said: true})
+}
+
+func (s *System) Key(w *World, b []byte) []byte {
+	b = w.core.AppendState(b)
+	b = append(b, flag(w.drained))
+	for i := range w.requests {
+		r := &w.requests[i]
+		b = append(b, flag(r.arrived), flag(r.gone), flag(r.ended), flag(r.forwarded), byte(r.placing), byte(r.attempt))
+		for _, x := range r.excluded {
+			b = append(b, byte(x))
+		}
+		for l := range r.legs {
+			b = r.legs[l].key(b)
+		}
+	}
+	return b
+}
+
+func (l *leg) key(b []byte) []byte {
+	b = append(b, '|', byte(l.state), byte(l.worker), byte(l.pieces), flag(l.closed), flag(l.silent), flag(l.loaded), byte(len(l.waiting)))
+	for _, ev := range l.waiting {
+		b = append(b, byte(ev.Kind), byte(ev.Attempt), byte(ev.Outcome.Kind), byte(ev.Outcome.Cause), flag(ev.Finished), flag(ev.Said))
+	}
+	return b
+}
+
+func flag(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (s *System) Witnesses() []string {
+	return []string{"success", "cancelled", "retry", "second attempt succeeds", "overload", "deadline", "failed while streaming", "crossed close"}
+}
+
+func (s *System) Shows(w *World) (seen uint64) {
+	for i := range w.requests {
+		r := &w.requests[i]
+		crossed := false
+		for _, l := range r.legs {
+			crossed = crossed || l.closed && len(l.waiting) > 1
+		}
+		for i, show := range []bool{
+			r.outcome.Kind == room.Success,
+			r.outcome.Cause == room.Cancelled,
+			r.placing > 1,
+			r.outcome.Kind == room.Success && r.attempt > 1,
+			r.outcome.Cause == room.Overload,
+			r.outcome.Cause == room.Deadline,
+			r.outcome.Kind == room.Failed && r.forwarded,
+			crossed,
+		} {
+			if show {
+				seen |= 1 << i
+			}
+		}
+	}
+	return seen
+}
+
+func (s *System) Columns() []string {
+	var c []string
+	for i := range s.scope.Requests {
+		c = append(c, fmt.Sprintf("request %d", i+1), "legs")
+	}
+	return c
+}
+
+func (s *System) Cells(w *World, dst []string) []string {
+	for i := range w.requests {
+		phase := ""
+		w.core.Rooms(func(v relay.View) bool {
+			if v.Req == uint64(i+1) {
+				phase = fmt.Sprintf("%s#%d", v.Phase, v.Attempt)
+			}
+			return true
+		})
+		if r := &w.requests[i]; r.ended {
+			phase = strings.TrimSpace(phase + " " + r.outcome.String())
+		}
+		legs := ""
+		for l := range w.requests[i].legs {
+			if g := &w.requests[i].legs[l]; g.loaded {
+				legs += fmt.Sprintf("%s@%d ", relay.Leg(l), g.worker)
+			}
+		}
+		dst = append(dst, phase, strings.TrimSpace(legs))
+	}
+	return dst
+}
+
+func (s *System) Stuck(w *World) string {
+	var what []string
+	w.core.Rooms(func(v relay.View) bool {
+		what = append(what, fmt.Sprintf("request %d stays in %s and waits for %s", v.Req, v.Phase, v.WaitsFor))
+		return true
+	})
+	return strings.Join(what, "; ")
+}
+
+func (s *System) Name(w *World, e Event) string {
+	leg := fmt.Sprintf("%s leg", e.Leg)
+	switch e.Kind {
+	case Arrive:
+		return fmt.Sprintf("client ──request %d──▶ gateway", e.Req)
+	case Choose:
+		return "placement chooses a pair"
+	case Nobody:
+		return "placement finds nobody"
+	case Accept:
+		return leg + " is accepted"
+	case Work:
+		return leg + " goes on"
+	case Deliver:
+		return fmt.Sprintf("%s ──%s──▶ gateway", leg, said(w.of(uint64(e.Req)).legs[e.Leg].waiting[0]))
+	case Fire:
+		return fmt.Sprintf("gateway: %s timer", e.Timer)
+	case Break:
+		return fmt.Sprintf("%s ends: %s", leg, e.Cause)
+	case Early:
+		return leg + " ends early"
+	case Silence:
+		return leg + " falls silent"
+	case Leave:
+		return "client leaves"
+	case Drain:
+		return "gateway drains"
+	}
+	return "?"
+}
+
+func said(ev relay.Event) string {
+	switch ev.Kind {
+	case relay.LegOpen:
+		return "accepted"
+	case relay.Tokens:
+		return "tokens"
+	case relay.LegClosed:
+		return "closed"
+	}
+	return fmt.Sprintf("end: %s", ev.Outcome)
+}

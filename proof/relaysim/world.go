@@ -1,0 +1,199 @@
+package relaysim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"baton/core/relay"
+	"baton/core/room"
+)
+
+// Scope is how large the world is and what may go wrong in it.
+type Scope struct {
+	Requests int
+	Limits   relay.Limits
+	Prefills int // workers 0, 1, …; 0 makes the decode workers prefill themselves
+	Decodes  int // workers decodeBase, decodeBase+1, …
+	Tokens   int // pieces that a decode leg brings before its finish reason
+	Causes   []room.Cause
+	Gone     bool // clients may leave
+	Silent   bool // a leg may fall silent for ever
+	NoPair   bool // placement may find nobody
+	Drain    bool
+	Budgets  relay.Budgets
+}
+
+// decodeBase keeps the numbers of prefill and decode workers apart.
+const decodeBase = 10
+
+// World is the core and everything around it.
+type World struct {
+	core     *relay.Core
+	requests []request
+	drained  bool
+}
+
+// request is what the world knows of one request.
+type request struct {
+	arrived   bool
+	gone      bool
+	placing   int32 // attempt that waits for a pair; 0 if none
+	excluded  []int32
+	attempt   int32 // the attempt that legs belong to
+	legs      [2]leg
+	forwarded bool
+	ended     bool
+	outcome   room.Outcome
+}
+
+// leg is one dispatched leg: what the worker does, and what stands in the line to the gateway.
+type leg struct {
+	state   legState
+	worker  int32
+	pieces  int  // brought so far
+	closed  bool // Close was asked for
+	silent  bool
+	loaded  bool // counted as load of its worker
+	waiting []relay.Event
+}
+
+type legState uint8
+
+const (
+	none     legState = iota
+	dialled           // dispatched, the worker has not accepted
+	working           // accepted
+	finished          // nothing more comes from the worker
+)
+
+func (s *System) newWorld() World {
+	return World{core: relay.New(s.scope.Limits), requests: make([]request, s.scope.Requests)}
+}
+
+func (w *World) clone() World {
+	c := World{core: w.core.Clone(), requests: slices.Clone(w.requests), drained: w.drained}
+	for i := range c.requests {
+		r := &c.requests[i]
+		r.excluded = slices.Clone(r.excluded)
+		for l := range r.legs {
+			r.legs[l].waiting = slices.Clone(r.legs[l].waiting)
+		}
+	}
+	return c
+}
+
+func (w *World) of(req uint64) *request { return &w.requests[req-1] }
+
+// step runs the core and does what it asks for. An error is a broken promise.
+func (s *System) step(w *World, ev relay.Event) error {
+	var out relay.Effects
+	w.core.Step(now, ev, &out)
+	for _, e := range out.List {
+		if err := s.perform(w, e); err != nil {
+			return err
+		}
+	}
+	return s.check(w, ev)
+}
+
+// now stands still: no core may compare clocks beyond the order of its timers.
+const now = time.Second
+
+func (s *System) perform(w *World, e relay.Effect) error {
+	if e.Kind == relay.Blame {
+		if e.Cause == room.ClientError || e.Cause == room.Cancelled {
+			return fmt.Errorf("G7: worker %d is blamed for %s", e.Worker, e.Cause)
+		}
+		return nil
+	}
+	r := w.of(e.Req)
+	switch e.Kind {
+	case relay.Place:
+		if r.ended || r.forwarded || r.placing != 0 {
+			return fmt.Errorf("G5: request %d is placed again too late", e.Req)
+		}
+		for _, l := range r.legs {
+			if l.state != none && (!l.closed && l.state != finished || l.loaded) {
+				return fmt.Errorf("G5: request %d is placed while a leg of its last attempt is open", e.Req)
+			}
+		}
+		r.placing, r.excluded = e.Attempt, slices.Clone(e.Exclude)
+	case relay.Open:
+		r.legs[e.Leg] = leg{state: dialled, worker: e.Worker, loaded: true}
+		r.attempt = e.Attempt
+	case relay.Close:
+		l := &r.legs[e.Leg]
+		if l.state == none || l.closed {
+			return fmt.Errorf("the %s leg of request %d is closed without being open", e.Leg, e.Req)
+		}
+		l.closed, l.state = true, finished
+		l.waiting = append(l.waiting, relay.Event{Kind: relay.LegClosed, Req: e.Req, Attempt: e.Attempt, Leg: e.Leg})
+	case relay.Forward:
+		if r.ended || r.gone {
+			return fmt.Errorf("G1: tokens of request %d are forwarded behind its end", e.Req)
+		}
+		if e.Attempt != r.attempt {
+			return fmt.Errorf("STREAM: tokens of an old attempt of request %d are forwarded", e.Req)
+		}
+		r.forwarded = true
+	case relay.End:
+		if r.ended {
+			return fmt.Errorf("G1: request %d ends twice, %s after %s", e.Req, e.Outcome, r.outcome)
+		}
+		r.ended, r.outcome = true, e.Outcome
+		if e.Outcome.Kind == room.Success && !e.Finished || !e.Outcome.Ended() {
+			return fmt.Errorf("STREAM: request %d ends as %s without a finish reason", e.Req, e.Outcome)
+		}
+		r.placing = 0
+	case relay.Release:
+		for i := range r.legs {
+			if l := &r.legs[i]; l.worker == e.Worker && l.state != none && l.loaded {
+				l.loaded = false
+				return nil
+			}
+		}
+		return fmt.Errorf("G4: worker %d is released twice or for nothing", e.Worker)
+	}
+	return nil
+}
+
+// check looks at what has to hold after every step.
+func (s *System) check(w *World, ev relay.Event) error {
+	for i := range w.requests {
+		r := &w.requests[i]
+		open, through := 0, 0
+		for _, l := range r.legs {
+			if l.state != none && !l.closed && l.loaded {
+				open++
+			}
+			if l.state != none && !l.loaded {
+				through++
+			}
+		}
+		if r.gone && (!r.ended || open > 0) && r.arrived {
+			return fmt.Errorf("G3: the client of request %d left, and %d legs are open", i+1, open)
+		}
+		if r.ended && open > 0 {
+			return fmt.Errorf("G2: request %d has ended as %s, and %d legs are open", i+1, r.outcome, open)
+		}
+	}
+	if ev.Kind == relay.LegEnd && ev.Outcome.Kind != room.Success {
+		r := w.of(ev.Req)
+		peer := &r.legs[ev.Leg.Peer()]
+		if !r.forwarded && r.attempt == ev.Attempt && r.placing == 0 && peer.state != none && peer.loaded && !peer.closed {
+			return fmt.Errorf("G2: the %s leg of request %d failed, and its peer goes on", ev.Leg, ev.Req)
+		}
+	}
+	running := 0
+	w.core.Rooms(func(v relay.View) bool {
+		if v.Phase != relay.Queued {
+			running++
+		}
+		return true
+	})
+	if running != w.core.Running() || running > s.scope.Limits.MaxRunning {
+		return fmt.Errorf("BOUND: %d requests run, the core counts %d, at most %d may", running, w.core.Running(), s.scope.Limits.MaxRunning)
+	}
+	return nil
+}
