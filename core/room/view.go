@@ -24,3 +24,11 @@ type QueueStat struct {
 	Len    int
 	Oldest time.Duration // when the oldest room in it entered its phase; meaningless if Len is 0
 }
+
+// Count adds a room that stands in the queue since then.
+func (q *QueueStat) Count(since time.Duration) {
+	if q.Len == 0 || since < q.Oldest {
+		q.Oldest = since
+	}
+	q.Len++
+}

@@ -1,0 +1,128 @@
+package prefill
+
+import (
+	"encoding/binary"
+	"time"
+
+	"baton/core/blocks"
+	"baton/core/room"
+)
+
+var tombstoneTimer = room.Timer{Kind: room.TombstoneTimer}
+
+// NextTimer returns the armed timer that is due first.
+func (c *Core) NextTimer() (at time.Duration, t room.Timer, ok bool) {
+	return c.soonest.Get(c.Timers)
+}
+
+// Timers yields every armed timer.
+func (c *Core) Timers(yield func(at time.Duration, t room.Timer) bool) {
+	for i := c.live.First(); i != room.None; i = c.live.Next(i) {
+		e := &c.rooms[i]
+		if e.phase.timed() && !yield(e.deadline, room.Timer{Kind: room.DeadlineTimer, Room: e.id}) {
+			return
+		}
+	}
+	if c.tombs.Len() > 0 {
+		yield(c.tombs.At(0).Ended+room.TombstoneKeep, tombstoneTimer)
+	}
+}
+
+// Rooms yields every live room, oldest first.
+func (c *Core) Rooms(yield func(room.View) bool) {
+	for i := c.live.First(); i != room.None; i = c.live.Next(i) {
+		e := &c.rooms[i]
+		row := &phaseTable[e.phase]
+		v := room.View{
+			Room: e.id, Phase: row.name, Poll: row.poll, Queue: row.queue, Began: e.began, Since: e.since,
+			Deadline: e.deadline, WaitsFor: row.waitsFor, Lease: e.lease, Outcome: e.outcome,
+		}
+		if !yield(v) {
+			return
+		}
+	}
+}
+
+// Ended yields the rooms that ended and are still remembered, oldest first.
+func (c *Core) Ended(yield func(room.View) bool) {
+	for i := range c.tombs.Len() {
+		s := c.tombs.At(i)
+		row := &phaseTable[ended(s.Outcome)]
+		v := room.View{
+			Room: s.Room, Phase: row.name, Poll: row.poll, Queue: row.queue, Began: s.Began, Since: s.Ended,
+			Lease: s.Lease, Outcome: s.Outcome,
+		}
+		if !yield(v) {
+			return
+		}
+	}
+}
+
+// Blocks counts the source pool.
+func (c *Core) Blocks() blocks.Count { return c.pool.Count() }
+
+// Queues returns the state of each queue in room.PrefillQueues, in that order.
+func (c *Core) Queues() [len(room.PrefillQueues)]room.QueueStat {
+	var all [len(room.PrefillQueues)]room.QueueStat
+	for q := range all {
+		all[q].Queue = room.PrefillQueues[q]
+		for i := c.live.First(); i != room.None; i = c.live.Next(i) {
+			if e := &c.rooms[i]; e.phase.Queue() == all[q].Queue {
+				all[q].Count(e.since)
+			}
+		}
+	}
+	return all
+}
+
+// Idle says that no room is live; after Drain it stays so.
+func (c *Core) Idle() bool { return c.live.Len() == 0 }
+
+// AppendState appends a canonical form of the core's state: two cores of one configuration
+// with equal bytes answer every future alike, up to the numbers of blocks. Times are left
+// out, because a timer counts as armed or not; it is so by its room's phase.
+func (c *Core) AppendState(b []byte) []byte {
+	b = append(b, byte(c.live.Len()), byte(c.tombs.Len()), byte(len(c.floors)), bit(c.draining))
+	for i := c.live.First(); i != room.None; i = c.live.Next(i) {
+		b = c.rooms[i].appendState(b)
+	}
+	for i := range c.tombs.Len() {
+		s := c.tombs.At(i)
+		b = binary.AppendUvarint(b, uint64(s.Room))
+		b = appendLease(b, s.Lease)
+		b = append(b, byte(s.Outcome.Kind), byte(s.Outcome.Cause))
+		b = binary.AppendUvarint(b, uint64(s.Chunks))
+	}
+	for _, f := range c.floors {
+		b = appendLease(b, room.Lease{Boot: f.boot, Seq: f.seq})
+	}
+	return b
+}
+
+func (e *entry) appendState(b []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(e.id))
+	b = append(b, byte(e.phase), bit(e.hasReq)|bit(e.inStep)<<1, byte(e.outcome.Kind), byte(e.outcome.Cause))
+	b = appendLease(b, e.lease)
+	b = binary.AppendUvarint(b, uint64(e.conn))
+	for _, n := range [...]int32{e.tokens, e.from, e.computed, e.chunks, int32(len(e.blocks)), int32(len(e.out))} {
+		b = binary.AppendUvarint(b, uint64(n))
+	}
+	if e.inStep {
+		b = binary.AppendUvarint(b, uint64(e.stepTo))
+	}
+	for _, chunk := range e.out {
+		b = binary.AppendUvarint(b, uint64(chunk))
+	}
+	return b
+}
+
+func appendLease(b []byte, l room.Lease) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(l.Boot)), l.Seq)
+}
+
+func bit(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,183 @@
+package prefill
+
+import (
+	"time"
+
+	"baton/core/room"
+	"baton/core/sched"
+)
+
+// stepDone takes the outstanding step home and writes the chunks that it made.
+func (c *Core) stepDone(now time.Duration, results []Result, out *Effects) {
+	for i := range results {
+		r := &results[i]
+		e := c.find(r.Room)
+		if e == nil || !e.inStep {
+			c.impossible(e, r.Room, "a step came home that was not running")
+		}
+		e.inStep = false
+		c.stepping--
+		switch {
+		case e.phase == Draining:
+			c.settleIfQuiet(now, e, out)
+		case !r.OK:
+			c.fail(now, e, room.Fail(room.Internal), out)
+		default:
+			c.computed(now, e, out)
+		}
+	}
+	if c.stepping != 0 {
+		c.impossible(nil, 0, "a step came home without all of its rooms")
+	}
+}
+
+// computed moves the chunk just computed, while the next one is computed.
+func (c *Core) computed(now time.Duration, e *entry, out *Effects) {
+	from, to := max(e.computed, e.from), e.stepTo
+	e.computed = to
+	last := to == e.tokens
+	if from < to { // decode has none of it, or not all
+		first := from / room.BlockTokens
+		out.add(Effect{
+			Kind: Write, Room: e.id, Lease: e.lease, Conn: e.conn, Chunk: e.chunks, FirstBlock: first,
+			Blocks: e.blocks[first:room.BlocksFor(int(to))], Last: last,
+		})
+		e.out = append(e.out, e.chunks)
+		e.chunks++
+	}
+	if last {
+		c.move(e, Writing, now)
+	}
+}
+
+// writeDone takes one write home. That says nothing about whether the chunk arrived.
+func (c *Core) writeDone(now time.Duration, ev *Event, out *Effects) {
+	e := c.find(ev.Room)
+	if e == nil || e.lease != ev.Lease || !e.home(ev.Chunk) {
+		c.impossible(e, ev.Room, "a write came home that was not running")
+	}
+	switch {
+	case e.phase == Draining:
+		c.settleIfQuiet(now, e, out)
+	case !ev.OK:
+		c.fail(now, e, room.Fail(room.TransferFailed), out)
+	case e.phase == Writing && len(e.out) == 0:
+		e.outcome = room.Done()
+		c.settle(now, e, out)
+	}
+}
+
+// timer acts on an armed timer; one that is no longer armed is late and means nothing.
+func (c *Core) timer(now time.Duration, t room.Timer, out *Effects) {
+	switch t.Kind {
+	case room.DeadlineTimer:
+		if e := c.find(t.Room); e != nil && e.phase.timed() {
+			c.fail(now, e, room.Fail(room.Deadline), out)
+		}
+	case room.TombstoneTimer:
+		c.forget()
+		c.soonest.Disarmed(t)
+	}
+}
+
+// fail decides a room's outcome. The first decision stays (P3).
+func (c *Core) fail(now time.Duration, e *entry, o room.Outcome, out *Effects) {
+	if e.phase == Draining {
+		return
+	}
+	e.outcome = o
+	c.move(e, Draining, now)
+	c.settleIfQuiet(now, e, out)
+}
+
+// settleIfQuiet ends a draining room once its step and writes are home (P2).
+func (c *Core) settleIfQuiet(now time.Duration, e *entry, out *Effects) {
+	if !e.busy() {
+		c.settle(now, e, out)
+	}
+}
+
+// settle ends a room: the only place where source blocks are released, the final word of a
+// live room is said and its leg ends.
+func (c *Core) settle(now time.Duration, e *entry, out *Effects) {
+	if e.busy() || !e.outcome.Ended() {
+		c.impossible(e, e.id, "settled while its step or a write is under way")
+	}
+	if e.blocks != nil {
+		c.pool.Release(e.blocks)
+		out.add(Effect{Kind: Freed, Blocks: e.blocks})
+	}
+	chunks := 0
+	if e.outcome.Kind == room.Success {
+		chunks = int(e.chunks)
+	}
+	if e.lease != (room.Lease{}) {
+		word(out, e.id, e.lease, e.outcome, chunks)
+	}
+	if e.hasReq {
+		out.add(Effect{Kind: End, Room: e.id, Outcome: e.outcome})
+	}
+	s := room.Tombstone{Room: e.id, Lease: e.lease, Outcome: e.outcome, Chunks: chunks, Began: e.began, Ended: now}
+	c.count[e.phase]--
+	c.soonest.Disarmed(room.Timer{Kind: room.DeadlineTimer, Room: e.id})
+	c.live.Remove(e.id, e.slot)
+	*e = entry{out: e.out[:0]}
+	c.bury(now, s)
+}
+
+// schedule starts the next engine step, if none is running and there is something to compute:
+// prompts that have begun first, then those that wait, both in order of arrival.
+func (c *Core) schedule(now time.Duration, out *Effects) {
+	if c.stepping > 0 || c.count[Queued]+c.count[Computing] == 0 {
+		return
+	}
+	pool := sched.NewLine(c.pool.Free())
+	places := sched.NewLine(c.cfg.RunningMax - int(c.count[Computing]+c.count[Writing]+c.count[Draining]))
+	budget := sched.NewBudget(c.cfg.ChunkTokens)
+	var items []StepItem
+	for i := c.live.First(); i != room.None && !budget.Full(); i = c.live.Next(i) {
+		e := &c.rooms[i]
+		if e.phase != Computing && e.phase != Queued {
+			continue
+		}
+		to := budget.Chunk(e.computed, e.tokens)
+		if e.phase == Queued {
+			n := room.BlocksFor(int(e.tokens))
+			if to == e.computed {
+				pool.Close() // no place in this step; nobody may overtake
+			}
+			if !places.Take(1) || !pool.Take(n) {
+				continue
+			}
+			e.blocks = c.pool.Take(n)
+			c.move(e, Computing, now)
+		}
+		if to == e.computed {
+			continue
+		}
+		budget.Spend(to - e.computed)
+		items = append(items, c.item(e, to))
+	}
+	if len(items) > 0 {
+		c.stepping = int32(len(items))
+		out.add(Effect{Kind: Step, Items: items})
+	}
+}
+
+// item puts a room into the step that is being made.
+func (c *Core) item(e *entry, to int32) StepItem {
+	chunk := e.chunks
+	if to <= e.from {
+		chunk = -1
+	}
+	e.inStep, e.stepTo = true, to
+	return StepItem{Room: e.id, Chunk: chunk, From: e.computed, To: to, Last: to == e.tokens, Blocks: e.blocks}
+}
+
+func (c *Core) impossible(e *entry, id room.ID, what string) {
+	phase := Failed
+	if e != nil {
+		phase = e.phase
+	}
+	room.Assert(false, "prefill", id, phase, what)
+}
