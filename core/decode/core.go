@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"fmt"
 	"time"
 
 	"baton/core/blocks"
@@ -11,48 +12,115 @@ import (
 type Config struct {
 	Boot        room.Boot // of this process; makes leases unique over restarts
 	Blocks      int       // blocks in the pool
-	QueuedMax   int       // rooms that may be here and not running
-	RunningMax  int       // slots: rooms that may generate at once
+	QueuedMax   int       // rooms that may be here and not have a slot
+	RunningMax  int       // slots: rooms that may generate, or prefill locally, at once
 	ChunkTokens int       // token budget of one step, a multiple of room.BlockTokens
 }
 
-// Core is the decode node: registry of rooms, destination blocks, leases, links, slots.
-type Core struct {
-	cfg Config
+// Check says what is wrong with a configuration.
+func (c Config) Check() error {
+	switch {
+	case c.Boot == 0:
+		return fmt.Errorf("decode: boot is 0, want a random number")
+	case c.Blocks < 1:
+		return fmt.Errorf("decode: %d blocks, want at least 1: give the worker more KV memory", c.Blocks)
+	case c.QueuedMax < 1:
+		return fmt.Errorf("decode: at most %d queued rooms, want at least 1", c.QueuedMax)
+	case c.RunningMax < 1:
+		return fmt.Errorf("decode: at most %d running rooms, want at least 1", c.RunningMax)
+	case c.ChunkTokens < room.BlockTokens || c.ChunkTokens%room.BlockTokens != 0 || c.ChunkTokens > room.TokensMax:
+		return fmt.Errorf("decode: chunks of %d tokens, want a multiple of %d up to %d", c.ChunkTokens, room.BlockTokens, room.TokensMax)
+	}
+	return nil
 }
 
-// New returns a core without rooms. It panics if cfg makes no sense: see Config.Check.
-func New(cfg Config) *Core { return &Core{cfg: cfg} }
+// Core is the decode node: registry of rooms, destination blocks, leases, links, slots. It is
+// not safe for concurrent use and never needs to be: one loop steps it.
+type Core struct {
+	cfg      Config
+	pool     blocks.Pool
+	live     room.List // live rooms, in order of arrival
+	rooms    []entry   // by slot of live
+	count    [phases]int32
+	tombs    room.Tombstones
+	peers    []peer
+	seq      uint64 // of the newest lease
+	slots    int32  // rights to run that are given out
+	stepping int32  // items of the outstanding step that have not come home; 0: none is
+	draining bool
+	soonest  room.Soonest
+}
 
-// Check says what is wrong with a configuration.
-func (c Config) Check() error { return nil }
+// New returns a core without rooms. It panics if cfg does not pass Check.
+func New(cfg Config) *Core {
+	if err := cfg.Check(); err != nil {
+		panic(err)
+	}
+	return &Core{cfg: cfg, pool: blocks.New(cfg.Blocks), live: room.NewList()}
+}
 
 // Step applies one event at the time now and appends what must be done to out.
-func (c *Core) Step(now time.Duration, ev Event, out *Effects) { panic("not yet") }
+func (c *Core) Step(now time.Duration, ev Event, out *Effects) {
+	switch ev.Kind {
+	case Request:
+		c.request(now, &ev, out)
+	case Abort:
+		c.abort(now, ev.Room, ev.Cause, out)
+	case Settled:
+		c.settled(now, &ev.Settled, out)
+	case LinkUp:
+		c.linkUp(now, ev.Peer, ev.Conn)
+	case LinkFailed:
+		c.linkFailed(now, ev.Peer, ev.Cause, out)
+	case LinkEnd:
+		c.linkEnd(now, ev.Conn, out)
+	case ChunkArrived:
+		c.arrived(now, &ev, out)
+	case ChunkPlaced:
+		c.placed(now, &ev, out)
+	case ChunkOff:
+		c.off(now, &ev, out)
+	case ChunkRefused:
+		c.refused(now, &ev, out)
+	case StepDone:
+		c.stepDone(now, ev.Results, out)
+	case Begun:
+		c.begun(now, &ev, out)
+	case TimerFired:
+		c.timer(now, ev.Timer, out)
+	case Drain:
+		c.draining = true
+	default:
+		panic(fmt.Sprintf("decode: event kind %d is unknown", ev.Kind))
+	}
+	c.schedule(now, out)
+}
 
-// NextTimer returns the armed timer that is due first.
-func (c *Core) NextTimer() (at time.Duration, t room.Timer, ok bool) { panic("not yet") }
-
-// Timers yields every armed timer.
-func (c *Core) Timers(yield func(at time.Duration, t room.Timer) bool) { panic("not yet") }
-
-// AppendState appends a canonical form of the core's state: equal bytes mean equal futures.
-func (c *Core) AppendState(b []byte) []byte { panic("not yet") }
+// CopyTo makes dst equal to c and reuses dst's memory. Block tables are shared: nobody ever
+// writes to one.
+func (c *Core) CopyTo(dst *Core) {
+	pool, live, tombs := dst.pool, dst.live, dst.tombs
+	c.pool.CopyTo(&pool)
+	c.live.CopyTo(&live)
+	c.tombs.CopyTo(&tombs)
+	rooms := dst.rooms[:cap(dst.rooms)]
+	if n := len(c.rooms); len(rooms) < n {
+		rooms = append(rooms, make([]entry, n-len(rooms))...)
+	}
+	rooms = rooms[:len(c.rooms)]
+	for i := range rooms {
+		chunks := append(rooms[i].chunks[:0], c.rooms[i].chunks...)
+		rooms[i] = c.rooms[i]
+		rooms[i].chunks = chunks
+	}
+	peers := append(dst.peers[:0], c.peers...)
+	*dst = *c
+	dst.pool, dst.live, dst.tombs, dst.rooms, dst.peers = pool, live, tombs, rooms, peers
+}
 
 // Clone returns an independent copy.
-func (c *Core) Clone() *Core { panic("not yet") }
-
-// Rooms yields every live room, oldest first.
-func (c *Core) Rooms(yield func(room.View) bool) { panic("not yet") }
-
-// Ended yields the rooms that ended and are still remembered, oldest first.
-func (c *Core) Ended(yield func(room.View) bool) { panic("not yet") }
-
-// Blocks counts the pool.
-func (c *Core) Blocks() blocks.Count { panic("not yet") }
-
-// Queues returns the state of each queue in room.DecodeQueues, in that order.
-func (c *Core) Queues() [len(room.DecodeQueues)]room.QueueStat { panic("not yet") }
-
-// Idle says that no room is live; after Drain it stays so.
-func (c *Core) Idle() bool { panic("not yet") }
+func (c *Core) Clone() *Core {
+	d := new(Core)
+	c.CopyTo(d)
+	return d
+}

@@ -1,0 +1,103 @@
+package decode
+
+import (
+	"time"
+
+	"baton/core/room"
+	"baton/core/sched"
+)
+
+// startStep starts the next engine step, if none is running and there is something to do:
+// every generating room its next token, then chunks of local prompts in order of arrival.
+func (c *Core) startStep(out *Effects) {
+	if c.stepping > 0 || c.count[Generating]+c.count[Prefilling] == 0 {
+		return
+	}
+	items := make([]StepItem, 0, c.count[Generating]+c.count[Prefilling])
+	budget := sched.NewBudget(c.cfg.ChunkTokens)
+	for i := c.live.First(); i != room.None; i = c.live.Next(i) {
+		e := &c.rooms[i]
+		if e.phase != Generating {
+			continue
+		}
+		// The newest token has no KV yet: it stands at this position.
+		at := e.tokens + e.made - 1
+		items = append(items, StepItem{Room: e.id, From: at, To: at + 1, Blocks: e.blocks})
+		e.inStep = true
+		budget.Decode()
+	}
+	for i := c.live.First(); i != room.None && c.count[Prefilling] > 0; i = c.live.Next(i) {
+		e := &c.rooms[i]
+		if e.phase != Prefilling {
+			continue
+		}
+		to := budget.Chunk(e.filledTo, e.tokens)
+		if to == e.filledTo {
+			break
+		}
+		budget.Spend(to - e.filledTo)
+		items = append(items, StepItem{Room: e.id, Prefill: true, From: e.filledTo, To: to, Last: to == e.tokens, Blocks: e.blocks})
+		e.inStep, e.stepTo = true, to
+	}
+	c.stepping = int32(len(items))
+	out.add(Effect{Kind: Step, Items: items})
+}
+
+// stepDone takes the outstanding step home.
+func (c *Core) stepDone(now time.Duration, results []Result, out *Effects) {
+	for i := range results {
+		r := &results[i]
+		e := c.find(r.Room)
+		if e == nil || !e.inStep {
+			c.impossible(e, r.Room, "a step came home that was not running")
+		}
+		e.inStep = false
+		c.stepping--
+		switch {
+		case e.phase == Draining:
+			c.endIfQuiet(now, e, out)
+		case !r.OK:
+			c.fail(now, e, room.Fail(room.Internal), out)
+		case e.phase == Generating:
+			c.emit(now, e, r.Finished, out)
+		default:
+			e.filledTo = e.stepTo
+			if e.filledTo == e.tokens {
+				c.begin(now, e, out)
+			}
+		}
+	}
+	if c.stepping != 0 {
+		c.impossible(nil, 0, "a step came home without all of its rooms")
+	}
+}
+
+// begun takes the first token home.
+func (c *Core) begun(now time.Duration, ev *Event, out *Effects) {
+	e := c.find(ev.Room)
+	if e == nil || !e.beginning {
+		c.impossible(e, ev.Room, "a first token came that was not asked for")
+	}
+	e.beginning = false
+	switch {
+	case e.phase == Draining:
+		c.endIfQuiet(now, e, out)
+	case !ev.OK:
+		c.fail(now, e, room.Fail(room.TransferFailed), out)
+	default:
+		c.move(e, Generating, now)
+		c.emit(now, e, ev.Finished, out)
+	}
+}
+
+// emit passes one token on, and ends the room after the last.
+func (c *Core) emit(now time.Duration, e *entry, finished bool, out *Effects) {
+	e.made++
+	out.add(Effect{Kind: Emit, Room: e.id})
+	switch {
+	case finished:
+		c.succeed(now, e, out)
+	case e.made == e.maxNew:
+		c.impossible(e, e.id, "the output did not finish at its last token")
+	}
+}

@@ -1,0 +1,141 @@
+package decode
+
+import (
+	"encoding/binary"
+	"time"
+
+	"baton/core/blocks"
+	"baton/core/room"
+)
+
+var tombstoneTimer = room.Timer{Kind: room.TombstoneTimer}
+
+// NextTimer returns the armed timer that is due first.
+func (c *Core) NextTimer() (at time.Duration, t room.Timer, ok bool) {
+	return c.soonest.Get(c.Timers)
+}
+
+// Timers yields every armed timer.
+func (c *Core) Timers(yield func(at time.Duration, t room.Timer) bool) {
+	for i := c.live.First(); i != room.None; i = c.live.Next(i) {
+		e := &c.rooms[i]
+		if e.phase.timed() && !yield(e.deadline, room.Timer{Kind: room.DeadlineTimer, Room: e.id}) {
+			return
+		}
+		if e.resends() && !yield(e.resend, room.Timer{Kind: room.ResendTimer, Room: e.id}) {
+			return
+		}
+	}
+	if c.tombs.Len() > 0 {
+		yield(c.tombs.At(0).Ended+room.TombstoneKeep, tombstoneTimer)
+	}
+}
+
+// queue is the queue that a live room stands in: a draining one that holds a slot stands
+// where it stood when it was running.
+func (e *entry) queue() room.Queue {
+	if e.phase == Draining && e.running {
+		return room.Running
+	}
+	return e.phase.Queue()
+}
+
+// Rooms yields every live room, oldest first.
+func (c *Core) Rooms(yield func(room.View) bool) {
+	for i := c.live.First(); i != room.None; i = c.live.Next(i) {
+		e := &c.rooms[i]
+		row := &phaseTable[e.phase]
+		v := room.View{
+			Room: e.id, Phase: row.name, Poll: row.poll, Queue: e.queue(), Began: e.began, Since: e.since,
+			Deadline: e.deadline, WaitsFor: row.waitsFor, Peer: e.peer, Lease: e.lease, Outcome: e.outcome,
+		}
+		if !yield(v) {
+			return
+		}
+	}
+}
+
+// Ended yields the rooms that ended and are still remembered, oldest first.
+func (c *Core) Ended(yield func(room.View) bool) {
+	for i := range c.tombs.Len() {
+		s := c.tombs.At(i)
+		row := &phaseTable[ended(s.Outcome)]
+		v := room.View{
+			Room: s.Room, Phase: row.name, Poll: row.poll, Queue: row.queue, Began: s.Began, Since: s.Ended,
+			Lease: s.Lease, Outcome: s.Outcome,
+		}
+		if !yield(v) {
+			return
+		}
+	}
+}
+
+// Blocks counts the pool.
+func (c *Core) Blocks() blocks.Count { return c.pool.Count() }
+
+// Queues returns the state of each queue in room.DecodeQueues, in that order.
+func (c *Core) Queues() [len(room.DecodeQueues)]room.QueueStat {
+	var all [len(room.DecodeQueues)]room.QueueStat
+	for q := range all {
+		all[q].Queue = room.DecodeQueues[q]
+		for i := c.live.First(); i != room.None; i = c.live.Next(i) {
+			if e := &c.rooms[i]; e.queue() == all[q].Queue {
+				all[q].Count(e.since)
+			}
+		}
+	}
+	return all
+}
+
+// Idle says that no room is live; after Drain it stays so.
+func (c *Core) Idle() bool { return c.live.Len() == 0 }
+
+// AppendState appends a canonical form of the core's state: two cores of one configuration
+// with equal bytes answer every future alike, up to the numbers of blocks. Times are left
+// out, because a timer counts as armed or not; it is so by its room's phase.
+func (c *Core) AppendState(b []byte) []byte {
+	b = append(b, byte(c.live.Len()), byte(c.tombs.Len()), byte(len(c.peers)), bit(c.draining))
+	b = binary.AppendUvarint(b, uint64(c.cfg.Boot))
+	b = binary.AppendUvarint(b, c.seq)
+	for i := c.live.First(); i != room.None; i = c.live.Next(i) {
+		b = c.rooms[i].appendState(b)
+	}
+	for i := range c.tombs.Len() {
+		s := c.tombs.At(i) // its lease is for people only
+		b = binary.AppendUvarint(b, uint64(s.Room))
+		b = append(b, byte(s.Outcome.Kind), byte(s.Outcome.Cause))
+	}
+	for _, p := range c.peers {
+		b = binary.AppendUvarint(b, uint64(p.handle))
+		b = append(b, bit(p.dialing))
+		b = binary.AppendUvarint(b, uint64(p.conn))
+	}
+	return b
+}
+
+func (e *entry) appendState(b []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(e.id))
+	b = append(b, byte(e.phase), bit(e.inStep)|bit(e.beginning)<<1|bit(e.running)<<2, byte(e.outcome.Kind), byte(e.outcome.Cause))
+	b = binary.AppendUvarint(b, e.lease.Seq)
+	b = binary.AppendUvarint(b, uint64(e.conn))
+	for _, n := range [...]int32{e.peer + 1, e.tokens, e.maxNew, int32(len(e.blocks)), e.filledTo, e.made, e.word + 1, int32(len(e.chunks))} {
+		b = binary.AppendUvarint(b, uint64(n))
+	}
+	if e.inStep {
+		b = binary.AppendUvarint(b, uint64(e.stepTo))
+	}
+	for _, x := range e.chunks {
+		for _, n := range [...]int32{x.n, x.first, x.blocks} {
+			b = binary.AppendUvarint(b, uint64(n))
+		}
+		b = append(b, bit(x.isPlaced))
+	}
+	return b
+}
+
+func bit(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
