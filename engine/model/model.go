@@ -1,14 +1,30 @@
 package model
 
-import "baton/engine/weights/gguf"
+import (
+	"fmt"
+	"runtime"
+	"sync"
+
+	"baton/engine/kernel"
+	"baton/engine/tokenizer"
+	"baton/engine/weights/gguf"
+)
 
 // DType is how a cached key or value is stored.
-type DType uint8
+type DType = kernel.KVType
 
 const (
-	BF16 DType = iota // the default: half the memory and half the bytes to move
-	F32               // the oracle's
+	BF16 = kernel.KVBF16 // the default: half the memory and half the bytes to move
+	F32  = kernel.KVF32  // the oracle's
 )
+
+// ChunkTokens is the default of Options.ChunkTokensMax: long enough that the arithmetic and not
+// the reading of weights decides the speed of prefill, short enough that a decode token which
+// shares the step does not wait long.
+const ChunkTokens = 512
+
+// chunkTokensMost bounds Options.ChunkTokensMax; a Runner's buffers grow with it.
+const chunkTokensMost = 16384
 
 // Options are the choices of Open.
 type Options struct {
@@ -16,43 +32,114 @@ type Options struct {
 	Threads        int                     // of a step; 0 means one per CPU that this process may use
 	ChunkTokensMax int                     // most tokens in one Step; 0 means ChunkTokens
 	Exact          bool                    // weights become float32 and activations stay so: the oracle, slow
-	Progress       func(done, total int64) // called now and then while weights are repacked, in bytes of the file
+	Progress       func(done, total int64) // called after each matrix that was repacked, in bytes of the file
 }
 
-// Model is a loaded model.
-type Model struct{}
+// Model is a loaded model. Its methods may be called from several goroutines, but for Close.
+type Model struct {
+	config   Config
+	weights  weights
+	layout   kernel.KVLayout
+	manifest Manifest
+	freq     []float64 // angle per position of each turned pair, [RopeDim/2]
+	chunkMax int
 
-// Open reads f. f must stay open until Close.
-func Open(f *gguf.File, o Options) (*Model, error) { panic("not yet") }
-
-func (m *Model) Config() *Config          { panic("not yet") }
-func (m *Model) Manifest() Manifest       { panic("not yet") }
-func (m *Model) NewKV(blocks int) *KV     { panic("not yet") }
-func (m *Model) NewRunner(kv *KV) *Runner { panic("not yet") }
-func (m *Model) Close() error             { panic("not yet") }
-
-// KV is a pool of blocks.
-type KV struct{}
-
-func (k *KV) Block(i int32) []byte { panic("not yet") }
-func (k *KV) Blocks() int          { panic("not yet") }
-func (k *KV) BlockBytes() int      { panic("not yet") }
-
-// Item is the part of one sequence in a step.
-type Item struct {
-	Tokens []int32   // new tokens, in order
-	Pos    int       // position of Tokens[0]
-	Table  []int32   // physical blocks of the sequence from its token 0, up to the last new one at least
-	Want   bool      // the logits of the last token are wanted
-	All    bool      // the logits of every token are wanted, [len(Tokens)][Vocab]; for tests
-	Logits []float32 // out: valid until the next Step of the runner, nil if not wanted
+	stepping sync.Mutex // a team runs one step at a time
+	team     *kernel.Team
 }
 
-// Runner runs steps.
-type Runner struct{}
+// Open reads f, checks all of it and repacks its weights. f must stay open until Close: token
+// embeddings are looked up in it. An error names the key or tensor that is wrong.
+func Open(f *gguf.File, o Options) (*Model, error) {
+	if err := kernel.Check(); err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	if o.Threads == 0 {
+		o.Threads = min(runtime.GOMAXPROCS(0), runtime.NumCPU())
+	}
+	if o.Threads < 1 || o.Threads > kernel.TeamMax {
+		return nil, fmt.Errorf("model: %d threads, want 1 to %d, or 0 for one per CPU", o.Threads, kernel.TeamMax)
+	}
+	if o.ChunkTokensMax == 0 {
+		o.ChunkTokensMax = ChunkTokens
+	}
+	if o.ChunkTokensMax < BlockTokens || o.ChunkTokensMax > chunkTokensMost {
+		return nil, fmt.Errorf("model: chunks of %d tokens, want %d to %d", o.ChunkTokensMax, BlockTokens, chunkTokensMost)
+	}
+	c, err := ReadConfig(f)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkTensors(f, &c); err != nil {
+		return nil, err
+	}
+	m := &Model{config: c, chunkMax: o.ChunkTokensMax}
+	m.layout = kernel.KVLayout{Layers: c.Layers, KVHeads: c.KVHeads, HeadDim: c.HeadDim, Type: o.KV}
+	if err := m.layout.Check(); err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	tok, err := tokenizerDigest(f, c.Vocab)
+	if err != nil {
+		return nil, err
+	}
+	m.manifest = m.describe(f.Digest(), tok)
+	if err := m.weights.load(f, &c, o); err != nil {
+		m.weights.arena.release()
+		return nil, err
+	}
+	m.freq = c.frequencies(m.weights.divisor)
+	m.team = kernel.NewTeam(o.Threads)
+	return m, nil
+}
 
-// Step runs all items.
-func (r *Runner) Step(items []Item) error { panic("not yet") }
+// tokenizerDigest is 0 for a file that has no tokenizer at all, as synthetic ones for tests.
+func tokenizerDigest(f *gguf.File, vocab int) (uint64, error) {
+	if f.Kind("tokenizer.ggml.model") == "" {
+		return 0, nil
+	}
+	t, err := tokenizer.FromGGUF(f)
+	if err != nil {
+		return 0, fmt.Errorf("model: %w", err)
+	}
+	if t.Vocab() > vocab {
+		return 0, fmt.Errorf("model: the tokenizer has %d tokens but token_embd.weight only %d rows", t.Vocab(), vocab)
+	}
+	return t.Digest(), nil
+}
 
-// Bench measures.
-func Bench(m *Model, test string, threads int) (tokensPerSecond float64) { panic("not yet") }
+func (m *Model) describe(model, tok uint64) Manifest {
+	pool := func(name string) Pool {
+		l := m.layout
+		return Pool{Name: name, Kind: "paged", Layers: l.Layers, Heads: l.KVHeads, HeadDim: l.HeadDim, Rows: BlockTokens,
+			RowBytes: l.KVHeads * l.HeadDim * l.Type.Bytes(), DType: l.Type.String()}
+	}
+	return Manifest{
+		Version: manifestVersion, Pools: []Pool{pool("k"), pool("v")},
+		BlockTokens: BlockTokens, BlockBytes: m.layout.BlockBytes(), Rope: m.config.RopeStyle,
+		Model: fmt.Sprintf("%016x", model), Tokenizer: fmt.Sprintf("%016x", tok),
+	}
+}
+
+// Config returns the model's shape. It belongs to the model.
+func (m *Model) Config() *Config { return &m.config }
+
+// Manifest says what the bytes of this model's KV blocks mean.
+func (m *Model) Manifest() Manifest { return m.manifest }
+
+// Threads returns how many threads a step has.
+func (m *Model) Threads() int { return m.team.Size() }
+
+// ChunkTokensMax returns the most tokens that one Step takes.
+func (m *Model) ChunkTokensMax() int { return m.chunkMax }
+
+// Close ends the threads and gives the weights back. No Step may be under way.
+func (m *Model) Close() error {
+	m.stepping.Lock()
+	defer m.stepping.Unlock()
+	if m.team != nil {
+		m.team.Close()
+		m.weights.arena.release()
+		m.team = nil
+	}
+	return nil
+}

@@ -1,0 +1,4 @@
+package model
+
+// Bench measures.
+func Bench(m *Model, test string, threads int) (tokensPerSecond float64) { panic("not yet") }

@@ -1,0 +1,293 @@
+package model
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"baton/engine/kernel"
+)
+
+// sequence is one of the sequences of a random schedule.
+type sequence struct {
+	ids   []int32
+	done  int
+	table []int32
+	got   [][]float32 // logits by position, as they came
+}
+
+// schedule runs all sequences to their ends in random chunks and batches and notes every logit.
+func schedule(t *testing.T, r *Runner, rng *rand.Rand, seqs []*sequence, budget int) {
+	t.Helper()
+	vocab := r.m.config.Vocab
+	for {
+		var items []Item
+		var of []*sequence
+		left := budget
+		for _, i := range rng.Perm(len(seqs)) {
+			s := seqs[i]
+			n := min(len(s.ids)-s.done, left)
+			if n == 0 || len(items) > 0 && rng.IntN(3) == 0 {
+				continue
+			}
+			if rng.IntN(2) == 0 {
+				n = 1
+			} else {
+				n = 1 + rng.IntN(n)
+			}
+			items = append(items, Item{Tokens: s.ids[s.done : s.done+n], Pos: s.done, Table: s.table, All: true})
+			of = append(of, s)
+			left -= n
+		}
+		if len(items) == 0 {
+			return
+		}
+		if err := r.Step(items); err != nil {
+			t.Fatal(err)
+		}
+		for i, it := range items {
+			for p := range it.Tokens {
+				of[i].got = append(of[i].got, it.Logits[p*vocab:][:vocab])
+			}
+			of[i].done += len(it.Tokens)
+		}
+	}
+}
+
+// TestRowsDoNotDependOnTheirCompany (M1): six sequences in random batches, chunks, block tables
+// and thread counts give the bits that each gives alone in one chunk, at every kernel level.
+func TestRowsDoNotDependOnTheirCompany(t *testing.T) {
+	atEachLevel(t, func(t *testing.T) {
+		for name, s := range map[string]shape{
+			"f32": odd, "bf16": shapes["bf16"], "q8_0": shapes["q8_0"], "k_m": shapes["k_m"], "q4_0": shapes["q4_0"], "mixed": shapes["mixed"],
+		} {
+			for _, kvType := range []DType{BF16, F32} {
+				t.Run(name+"/"+kvType.String(), func(t *testing.T) { testCompany(t, s, kvType) })
+			}
+		}
+	})
+}
+
+func testCompany(t *testing.T, s shape, kvType DType) {
+	const blocks = 64
+	rng := rand.New(rand.NewPCG(11, 5))
+	f := s.build(t, 3, nil)
+	var ids [][]int32
+	for _, n := range []int{1, 15, 16, 17, 40, 75} {
+		ids = append(ids, tokens(rng, n, s.vocab))
+	}
+	alone := open(t, f, Options{KV: kvType, Threads: 1})
+	kv := pool(t, alone, blocks)
+	r := alone.NewRunner(kv)
+	var want [][]float32
+	for _, x := range ids {
+		items := []Item{{Tokens: x, Table: table(0, 5), All: true}}
+		if err := r.Step(items); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, items[0].Logits)
+	}
+	for threads := 1; threads <= 3; threads++ {
+		m := open(t, f, Options{KV: kvType, Threads: threads, ChunkTokensMax: 96})
+		kv := pool(t, m, blocks)
+		for i := range kv.area { // a former owner's bytes must not matter
+			kv.area[i] = 0xff
+		}
+		r := m.NewRunner(kv)
+		for range 3 {
+			free := rng.Perm(blocks)
+			var seqs []*sequence
+			for _, x := range ids {
+				q := &sequence{ids: x}
+				for range (len(x) + BlockTokens - 1) / BlockTokens {
+					q.table = append(q.table, int32(free[0]))
+					free = free[1:]
+				}
+				seqs = append(seqs, q)
+			}
+			schedule(t, r, rng, seqs, 2+rng.IntN(95))
+			for i, q := range seqs {
+				for p, got := range q.got {
+					if at := differs(got, want[i][p*s.vocab:][:s.vocab]); at >= 0 {
+						t.Fatalf("%d threads: sequence %d position %d logit %d: %v, alone %v", threads, i, p, at, got[at], want[i][p*s.vocab+at])
+					}
+				}
+			}
+		}
+	}
+}
+
+// differs returns the first index at which the bits differ, or -1.
+func differs(a, b []float32) int {
+	for i := range a {
+		if math.Float32bits(a[i]) != math.Float32bits(b[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// TestBlocksAreAFunctionOfTheirTokens (M2): the bytes of every block, the last and partly filled
+// one included, are the same whatever was there before and however the tokens came.
+func TestBlocksAreAFunctionOfTheirTokens(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 9))
+	f := odd.build(t, 4, nil)
+	ids := tokens(rng, 41, odd.vocab)
+	m := open(t, f, Options{Threads: 2})
+	var want [][]byte
+	for try := range 6 {
+		kv := pool(t, m, 3)
+		for i := range kv.area {
+			kv.area[i] = byte(rng.Uint32())
+		}
+		r := m.NewRunner(kv)
+		for at := 0; at < len(ids); {
+			n := 1 + rng.IntN(len(ids)-at)
+			if try == 0 {
+				n = len(ids)
+			}
+			if err := r.Step([]Item{{Tokens: ids[at : at+n], Pos: at, Table: table(0, 3)}}); err != nil {
+				t.Fatal(err)
+			}
+			at += n
+		}
+		for b := range int32(3) {
+			if try == 0 {
+				want = append(want, slices.Clone(kv.Block(b)))
+			} else if !slices.Equal(want[b], kv.Block(b)) {
+				t.Fatalf("try %d: block %d differs", try, b)
+			}
+		}
+	}
+	k, v := make([]float32, m.config.KVWidth()), make([]float32, m.config.KVWidth())
+	for l := range odd.layers {
+		for row := 41 % BlockTokens; row < BlockTokens; row++ {
+			m.layout.LoadKV(want[2], l, row, k, v)
+			if slices.IndexFunc(append(k, v...), func(x float32) bool { return x != 0 }) >= 0 {
+				t.Fatalf("row %d of layer %d, which no token has filled, is not zero", row, l)
+			}
+		}
+	}
+}
+
+// TestMovedBlocksContinueTheSame: a prefill's blocks copied into another pool of another model
+// instance, to other places, decode to the same bits as if nothing had moved.
+func TestMovedBlocksContinueTheSame(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 8))
+	f := shapes["q8_0"].build(t, 4, nil)
+	vocab := shapes["q8_0"].vocab
+	ids := tokens(rng, 50, vocab)
+	a, b := open(t, f, Options{Threads: 1}), open(t, f, Options{Threads: 2})
+	if d := a.Manifest().Diff(b.Manifest()); d != "" {
+		t.Fatal(d)
+	}
+	from, to := pool(t, a, 8), pool(t, b, 8)
+	ra, rb := a.NewRunner(from), b.NewRunner(to)
+	if err := ra.Step([]Item{{Tokens: ids[:40], Table: []int32{6, 1, 3, 0}}}); err != nil {
+		t.Fatal(err)
+	}
+	there := []int32{2, 7, 0, 5}
+	for i, blk := range []int32{6, 1, 3} {
+		copy(to.Block(there[i]), from.Block(blk))
+	}
+	for i := 40; i < 50; i++ {
+		x := []Item{{Tokens: ids[i : i+1], Pos: i, Table: []int32{6, 1, 3, 0}, Want: true}}
+		y := []Item{{Tokens: ids[i : i+1], Pos: i, Table: there, Want: true}}
+		if err := ra.Step(x); err != nil {
+			t.Fatal(err)
+		}
+		if err := rb.Step(y); err != nil {
+			t.Fatal(err)
+		}
+		if at := differs(x[0].Logits, y[0].Logits); at >= 0 {
+			t.Fatalf("position %d differs at logit %d", i, at)
+		}
+	}
+}
+
+// TestStepsAllocateNothing (M3).
+func TestStepsAllocateNothing(t *testing.T) {
+	f := odd.build(t, 4, nil)
+	for threads := 1; threads <= 2; threads++ {
+		m := open(t, f, Options{Threads: threads})
+		r := m.NewRunner(pool(t, m, 16))
+		ids := tokens(rand.New(rand.NewPCG(1, 1)), 100, odd.vocab)
+		chunk := []Item{{Tokens: ids[:60], Table: table(0, 4), Want: true}, {Tokens: ids[:1], Pos: 5, Table: table(8, 1), Want: true}}
+		one := []Item{{Tokens: ids[:1], Pos: 60, Table: table(0, 4), Want: true}}
+		step := func() {
+			if err := r.Step(chunk); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Step(one); err != nil {
+				t.Fatal(err)
+			}
+		}
+		step()
+		if n := testing.AllocsPerRun(20, step); n != 0 {
+			t.Errorf("%d threads: %v allocations in a step", threads, n)
+		}
+	}
+}
+
+// TestWrongItemsAreRefused: each row is one wrong number; nothing may be stored.
+func TestWrongItemsAreRefused(t *testing.T) {
+	m := open(t, odd.build(t, 4, nil), Options{Threads: 1, ChunkTokensMax: 32})
+	kv := pool(t, m, 4)
+	r := m.NewRunner(kv)
+	some := func(n int) []int32 { return make([]int32, n) }
+	for name, it := range map[string]Item{
+		"no tokens":           {Table: table(0, 1)},
+		"negative position":   {Tokens: some(1), Pos: -1, Table: table(0, 1)},
+		"beyond the context":  {Tokens: some(2), Pos: 511, Table: make([]int32, 40)},
+		"overflowing":         {Tokens: some(2), Pos: math.MaxInt, Table: table(0, 1)},
+		"table too short":     {Tokens: some(17), Table: table(0, 1)},
+		"block of no pool":    {Tokens: some(1), Table: []int32{4}},
+		"negative block":      {Tokens: some(1), Table: []int32{-1}},
+		"token of no word":    {Tokens: []int32{203}, Table: table(0, 1)},
+		"negative token":      {Tokens: []int32{-1}, Table: table(0, 1)},
+		"more than one chunk": {Tokens: some(33), Table: table(0, 4)},
+	} {
+		if err := r.Step([]Item{{Tokens: some(3), Table: table(3, 1)}, it}); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	for i, b := range kv.area {
+		if b != 0 {
+			t.Fatalf("a refused step wrote byte %d of the pool", i)
+		}
+	}
+	for _, n := range []int{0, -1, math.MaxInt} {
+		if _, err := m.NewKV(n); err == nil {
+			t.Errorf("a pool of %d blocks was made", n)
+		}
+	}
+	m.Close()
+	if err := r.Step([]Item{{Tokens: some(1), Table: table(0, 1)}}); err == nil {
+		t.Error("a closed model ran a step")
+	}
+	if err := kernel.Check(); err != nil {
+		t.Error(err)
+	}
+	for _, o := range []Options{{Threads: -1}, {Threads: 1 << 20}, {ChunkTokensMax: 1}, {ChunkTokensMax: 1 << 30}, {KV: 9}} {
+		if _, err := Open(odd.build(t, 4, nil), o); err == nil {
+			t.Errorf("%+v was accepted", o)
+		}
+	}
+}
+
+// TestManifestNamesTheFile: another file or another KV type is another manifest.
+func TestManifestNamesTheFile(t *testing.T) {
+	a := open(t, odd.build(t, 4, nil), Options{Threads: 1})
+	b := open(t, odd.build(t, 5, nil), Options{Threads: 1})
+	c := open(t, odd.build(t, 4, nil), Options{Threads: 2, KV: F32})
+	if a.Manifest().Equal(b.Manifest()) || a.Manifest().Equal(c.Manifest()) {
+		t.Error("manifests of different files or types are equal")
+	}
+	if got, want := a.Manifest().BlockBytes, 2*3*2*32*16*2; got != want {
+		t.Errorf("a block has %d bytes, want %d", got, want)
+	}
+	if !a.Manifest().Equal(open(t, odd.build(t, 4, nil), Options{Threads: 2}).Manifest()) {
+		t.Error("threads changed the manifest")
+	}
+}

@@ -1,0 +1,201 @@
+package model
+
+import (
+	"fmt"
+
+	"baton/engine/kernel"
+)
+
+// Item is the part of one sequence in a step: a chunk of a prompt, or one token to decode.
+type Item struct {
+	Tokens []int32   // new tokens, in order
+	Pos    int       // position of Tokens[0]; the KV of all earlier ones is in the blocks
+	Table  []int32   // physical blocks of the sequence from its token 0, up to the last new one at least
+	Want   bool      // the logits of the last token are wanted
+	All    bool      // the logits of every token are wanted; for tests, allocates
+	Logits []float32 // out: [Vocab], or [len(Tokens)][Vocab] for All; nil if not wanted; valid until the runner's next Step
+}
+
+// span is what one thread stores or attends to at a time: rows of one item in one block.
+type span struct {
+	item, row, n, pos int // the item; first row of the step; rows; position of the first
+}
+
+// Runner runs steps over one pool. It owns the activations, which grow to the largest batch
+// that it has seen and stay (M3). A Runner is used by one goroutine at a time.
+type Runner struct {
+	m     *Model
+	kv    *KV
+	team  *kernel.Team
+	pages kernel.Pages
+	step  func(*kernel.Worker) // r.forward, made once
+
+	// The batch of the step, rows of all items one after another.
+	items []Item
+	ids   []int32 // [rows] token
+	pos   []int32 // [rows] position
+	spans []span
+	want  []int32 // rows whose logits are wanted
+
+	// Activations. The rows of y are as wide as the product that wrote it.
+	x                             []float32 // [rows][Width] residual stream
+	h                             []float32 // [rows][Width] normed
+	y                             []float32 // [rows][width of the product]
+	att                           []float32 // [rows][QWidth]
+	cos, sin                      []float32 // [rows][RopeDim/2]
+	logits                        []float32 // [want][width of the head]
+	inWidth, inAtt, inFFN, inHead kernel.Input
+	scratch                       []kernel.AttendScratch // per worker
+}
+
+// NewRunner makes a runner over a pool of this model. Steps of all runners of a model take turns.
+func (m *Model) NewRunner(kv *KV) *Runner { return m.newRunner(kv, m.team) }
+
+func (m *Model) newRunner(kv *KV, team *kernel.Team) *Runner {
+	c := &m.config
+	r := &Runner{m: m, kv: kv, team: team, scratch: make([]kernel.AttendScratch, team.Size())}
+	r.pages = kernel.Pages{Layout: kv.layout, Base: kv.area, Heads: c.Heads}
+	r.step = r.forward
+	return r
+}
+
+// Step runs all items: their new tokens' keys and values are stored in their blocks and the
+// wanted logits computed. Items may be chunks of prompts and single tokens in any mix; no two
+// of them may be of one sequence. A row's result does not depend on the others (M1).
+// An error means that nothing was computed or stored.
+func (r *Runner) Step(items []Item) error {
+	if err := r.plan(items); err != nil {
+		return err
+	}
+	if len(r.ids) == 0 {
+		return nil
+	}
+	r.m.stepping.Lock()
+	defer r.m.stepping.Unlock()
+	if r.m.team == nil {
+		return fmt.Errorf("model: step on a closed model")
+	}
+	r.grow()
+	r.items = items
+	r.team.Run(r.step)
+	r.items = nil
+	r.handOut(items)
+	return nil
+}
+
+// plan checks the items and lays their rows out.
+func (r *Runner) plan(items []Item) error {
+	r.ids, r.pos, r.spans, r.want = r.ids[:0], r.pos[:0], r.spans[:0], r.want[:0]
+	for i := range items {
+		it := &items[i]
+		it.Logits = nil
+		if err := r.check(i, it); err != nil {
+			return err
+		}
+		for t := 0; t < len(it.Tokens); {
+			n := min(len(it.Tokens)-t, BlockTokens-(it.Pos+t)%BlockTokens)
+			r.spans = append(r.spans, span{i, len(r.ids) + t, n, it.Pos + t})
+			t += n
+		}
+		for t, id := range it.Tokens {
+			if it.All || it.Want && t == len(it.Tokens)-1 {
+				r.want = append(r.want, int32(len(r.ids)))
+			}
+			r.ids, r.pos = append(r.ids, id), append(r.pos, int32(it.Pos+t))
+		}
+	}
+	if len(r.ids) > r.m.chunkMax {
+		return fmt.Errorf("model: a step of %d tokens, at most %d", len(r.ids), r.m.chunkMax)
+	}
+	return nil
+}
+
+// check compares an item with the model's and the pool's bounds.
+func (r *Runner) check(i int, it *Item) error {
+	c := &r.m.config
+	if len(it.Tokens) == 0 {
+		return fmt.Errorf("model: item %d has no tokens", i)
+	}
+	if it.Pos < 0 || len(it.Tokens) > c.Context || it.Pos > c.Context-len(it.Tokens) {
+		return fmt.Errorf("model: item %d has tokens at positions %d to %d, the model's context ends at %d", i, it.Pos, it.Pos+len(it.Tokens)-1, c.Context-1)
+	}
+	need := (it.Pos + len(it.Tokens) + BlockTokens - 1) / BlockTokens
+	if len(it.Table) < need {
+		return fmt.Errorf("model: item %d has %d blocks, its %d tokens need %d", i, len(it.Table), it.Pos+len(it.Tokens), need)
+	}
+	for _, b := range it.Table[:need] {
+		if b < 0 || int(b) >= r.kv.blocks {
+			return fmt.Errorf("model: item %d names block %d, the pool has %d", i, b, r.kv.blocks)
+		}
+	}
+	for _, id := range it.Tokens {
+		if id < 0 || int(id) >= c.Vocab {
+			return fmt.Errorf("model: item %d has token %d, the vocabulary ends at %d", i, id, c.Vocab-1)
+		}
+	}
+	return nil
+}
+
+// sized returns b with n elements, allocating only if it never was so large.
+func sized(b []float32, n int) []float32 {
+	if n <= cap(b) {
+		return b[:n]
+	}
+	return floats(kernel.Alloc(4 * n))
+}
+
+// grow makes room for the planned step.
+func (r *Runner) grow() {
+	c, w, n := &r.m.config, &r.m.weights, len(r.ids)
+	r.x, r.h = sized(r.x, n*c.Width), sized(r.h, n*c.Width)
+	r.att = sized(r.att, n*c.QWidth())
+	r.cos, r.sin = sized(r.cos, n*c.RopeDim/2), sized(r.sin, n*c.RopeDim/2)
+	r.logits = sized(r.logits, len(r.want)*w.head.width)
+	// Every layer has its own formats; the forms that any layer needs are filled for all.
+	var widest int
+	var width, att, ffn kernel.Form
+	for i := range w.layers {
+		l := &w.layers[i]
+		widest = max(widest, l.qkv.width, l.out.width, l.gateUp.width, l.down.width)
+		width |= l.qkv.forms | l.gateUp.forms
+		att |= l.out.forms
+		ffn |= l.down.forms
+	}
+	r.y = sized(r.y, n*widest)
+	r.inWidth.Reset(n, c.Width, width)
+	r.inAtt.Reset(n, c.QWidth(), att)
+	r.inFFN.Reset(n, c.FFN, ffn)
+	if len(r.want) > 0 {
+		r.inHead.Reset(len(r.want), c.Width, w.head.forms)
+	}
+	tokens := 0
+	for _, p := range r.pos {
+		tokens = max(tokens, int(p)+1)
+	}
+	for i := range r.scratch {
+		r.scratch[i].Grow(tokens, c.HeadDim)
+	}
+}
+
+// handOut points the items at their logits.
+func (r *Runner) handOut(items []Item) {
+	vocab, width := r.m.config.Vocab, r.m.weights.head.width
+	at := 0
+	row := func() []float32 {
+		l := r.logits[at*width:][:vocab:vocab]
+		at++
+		return l
+	}
+	for i := range items {
+		it := &items[i]
+		switch {
+		case it.All:
+			it.Logits = make([]float32, 0, len(it.Tokens)*vocab)
+			for range it.Tokens {
+				it.Logits = append(it.Logits, row()...)
+			}
+		case it.Want:
+			it.Logits = row()
+		}
+	}
+}
