@@ -1,0 +1,181 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"baton/core/relay"
+	"baton/serve/upstream/baton"
+)
+
+// ErrClosed says that the gateway's loop has ended.
+var ErrClosed = errors.New("gateway: closed")
+
+// Gateway is one gateway. Start it with New, serve its Handler, end it with Close.
+type Gateway struct {
+	config  Config
+	log     *slog.Logger
+	client  *baton.Client
+	metrics *metrics
+	started time.Time
+	inbox   chan input
+	cancel  context.CancelFunc
+	stopped chan struct{}          // closed when the loop asks to stop: posts are dropped
+	ended   chan struct{}          // closed when the loop is over
+	status  atomic.Pointer[status] // what handlers need to know without asking the loop
+	lastReq atomic.Uint64
+	inspect http.Client
+	closing sync.Once
+}
+
+// status is the loop's word to everybody, replaced when it changes.
+type status struct {
+	serving       bool // a new request could be placed
+	draining      bool
+	contextTokens int
+}
+
+// New starts a gateway without workers.
+func New(c Config) (*Gateway, error) {
+	if c.Text == nil || c.Model == "" {
+		return nil, errors.New("gateway: a model's name and its Text are needed")
+	}
+	c.setDefaults()
+	ctx, cancel := context.WithCancel(context.Background())
+	g := &Gateway{config: c, log: c.Log, client: baton.New(), started: time.Now(), inbox: make(chan input, inboxLen),
+		cancel: cancel, stopped: make(chan struct{}), ended: make(chan struct{})}
+	g.inspect.Transport = &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: idleAfter}
+	g.status.Store(&status{})
+	g.metrics = newMetrics(g)
+	l := &loop{g: g, core: relay.New(c.Limits), calls: map[uint64]*call{}, legs: map[legKey]context.CancelFunc{}}
+	go func() {
+		defer close(g.ended)
+		l.run(ctx)
+	}()
+	return g, nil
+}
+
+// clock is the time on which the core counts.
+func (g *Gateway) clock() time.Duration { return time.Since(g.started) }
+
+// post gives the loop an input, unless it is over.
+func (g *Gateway) post(in input) bool {
+	select {
+	case g.inbox <- in:
+		return true
+	case <-g.stopped:
+		return false
+	}
+}
+
+// ask runs f on the loop and waits for it.
+func (g *Gateway) ask(ctx context.Context, f func(*loop)) error {
+	done := make(chan struct{})
+	in := input{do: func(l *loop) {
+		f(l)
+		close(done)
+	}}
+	select {
+	case g.inbox <- in:
+	case <-g.stopped:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-done:
+		return nil
+	case <-g.ended:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// publish refreshes the status.
+func (l *loop) publish() {
+	s := status{l.roster.serving(), l.core.Draining(), l.roster.contextTokens()}
+	if *l.g.status.Load() != s {
+		l.g.status.Store(&s)
+	}
+}
+
+// Join puts a worker on the roster and returns its id there.
+func (g *Gateway) Join(ctx context.Context, w Worker) (int32, error) {
+	var id int32
+	if err := g.ask(ctx, func(l *loop) { id = l.roster.join(w) }); err != nil {
+		return 0, err // id may still be written
+	}
+	g.log.Info("worker joined", "worker", w.Name, "peer", w.HTTP)
+	return id, nil
+}
+
+// Health tells what a worker's health endpoint said. A good answer also ends a suspicion.
+func (g *Gateway) Health(ctx context.Context, id int32, good bool) error {
+	return g.ask(ctx, func(l *loop) {
+		if m := l.roster.find(id); m != nil {
+			m.down = !good
+			m.suspect = m.suspect && !good
+		}
+	})
+}
+
+// Leave takes a life of a worker off the roster: nothing is placed on it any more.
+func (g *Gateway) Leave(ctx context.Context, id int32) error {
+	return g.ask(ctx, func(l *loop) {
+		if m := l.roster.find(id); m != nil {
+			m.gone = true
+			l.roster.sweep()
+		}
+	})
+}
+
+// Serving says whether a new request could be placed now.
+func (g *Gateway) Serving() bool { return g.status.Load().serving }
+
+// Drain refuses new requests and waits until no accepted one is left, or ctx is done.
+func (g *Gateway) Drain(ctx context.Context) error {
+	idle := make(chan struct{})
+	if err := g.ask(ctx, func(l *loop) {
+		l.step(relay.Event{Kind: relay.Drain})
+		l.idle = append(l.idle, idle)
+	}); err != nil {
+		return err
+	}
+	select {
+	case <-idle:
+		return nil
+	case <-g.ended:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close ends every request that is left, with an error to its client, and the gateway.
+func (g *Gateway) Close() {
+	g.closing.Do(func() {
+		close(g.stopped)
+		g.cancel()
+	})
+	<-g.ended
+	g.client.Close()
+	g.inspect.CloseIdleConnections()
+}
+
+// Server returns an HTTP server for the gateway with every bound set. The caller gives it a
+// listener and shuts it down.
+func (g *Gateway) Server() *http.Server {
+	return &http.Server{
+		Handler:           g.Handler(),
+		ReadHeaderTimeout: headerAfter,
+		IdleTimeout:       idleAfter,
+		MaxHeaderBytes:    headBytesMax,
+		ErrorLog:          slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
+	}
+}

@@ -1,0 +1,233 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"baton/core/relay"
+	"baton/core/room"
+	"baton/serve/openai"
+)
+
+// clientRequest is one HTTP request to the model: one request of the core per choice.
+type clientRequest struct {
+	g       *Gateway
+	w       http.ResponseWriter
+	control *http.ResponseController
+	parsed  *openai.Request
+	answer  openai.Answer
+	inbox   *inbox
+	calls   []*call
+	ended   int // choices that have their ending
+	usage   openai.Usage
+	arrived time.Duration
+	buf     []item
+}
+
+// generation answers one of the two endpoints that generate text.
+func (g *Gateway) generation(e openai.Endpoint) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c, budgets, err := g.accept(e, w, r)
+		if err != nil {
+			g.log.Info("request refused", "rid", rid(w), "outcome", "failed", "cause", err.Code, "event", err.Message)
+			g.refuse(w, err)
+			return
+		}
+		// The client's leaving is heard here, not in the loop below, which may be inside a
+		// write that blocks (W2).
+		unwatch := context.AfterFunc(r.Context(), c.leave)
+		defer unwatch()
+		if !c.submit(budgets) {
+			g.refuse(w, unavailable("the server is shutting down and takes no new requests"))
+			return
+		}
+		if c.parsed.Stream {
+			c.stream(r.Context())
+		} else {
+			c.whole(r.Context())
+		}
+	}
+}
+
+// accept reads, checks and tokenises a request.
+func (g *Gateway) accept(e openai.Endpoint, w http.ResponseWriter, r *http.Request) (*clientRequest, relay.Budgets, *openai.Error) {
+	budgets := g.config.Budgets
+	body, err := g.readBody(w, r)
+	if err != nil {
+		return nil, budgets, err
+	}
+	s, err := g.admitted(w)
+	if err != nil {
+		return nil, budgets, err
+	}
+	if budgets.Total, err = g.timeout(r); err != nil {
+		return nil, budgets, err
+	}
+	parsed, err := openai.Parse(e, body, openai.Limits{Vocab: g.config.Text.Vocab()})
+	if err != nil {
+		return nil, budgets, err
+	}
+	if err := g.checkModel(parsed.Model); err != nil {
+		return nil, budgets, err
+	}
+	if names := openai.HandOffFields(body); len(names) > 0 {
+		g.metrics.stripped.Inc()
+		g.log.Debug("fields of a gateway stripped from a client's request", "rid", rid(w), "event", strings.Join(names, ","))
+	}
+	prompts, err := g.prompts(parsed, s.contextTokens)
+	if err != nil {
+		return nil, budgets, err
+	}
+	return g.newRequest(w, parsed, prompts), budgets, nil
+}
+
+// prompts returns the token ids of every choice, checked against the context.
+func (g *Gateway) prompts(r *openai.Request, context int) ([][]int32, *openai.Error) {
+	if r.Endpoint == openai.Chat {
+		ids, err := g.config.Text.Chat(r.Messages)
+		if err != nil {
+			return nil, &openai.Error{Status: http.StatusBadRequest, Type: openai.TypeInvalid, Param: "messages", Code: openai.CodeValue, Message: err.Error()}
+		}
+		return [][]int32{ids}, r.CheckContext(len(ids), context)
+	}
+	all := make([][]int32, len(r.Prompts))
+	longest := 0
+	for i, p := range r.Prompts {
+		all[i] = p.Tokens
+		if p.Tokens == nil {
+			all[i] = g.config.Text.Prompt(p.Text, true)
+		}
+		if len(all[i]) == 0 {
+			return nil, r.CheckContext(0, context)
+		}
+		longest = max(longest, len(all[i]))
+	}
+	return all, r.CheckContext(longest, context)
+}
+
+func (g *Gateway) newRequest(w http.ResponseWriter, parsed *openai.Request, prompts [][]int32) *clientRequest {
+	c := &clientRequest{g: g, w: w, control: http.NewResponseController(w), parsed: parsed, inbox: newInbox(g.config.ClientBytes), arrived: g.clock()}
+	id := "chatcmpl-"
+	if parsed.Endpoint == openai.Completion {
+		id = "cmpl-"
+	}
+	c.answer = openai.Answer{ID: id + rid(w), Model: g.config.Model, Created: time.Now().Unix(), Request: parsed, Prompts: prompts}
+	for i, ids := range prompts {
+		name := rid(w)
+		if len(prompts) > 1 {
+			name += "/" + string(rune('a'+i)) // openai.PromptsMax is below 26
+		}
+		c.calls = append(c.calls, &call{req: g.lastReq.Add(1), rid: name, tokens: ids, request: c, choice: i})
+	}
+	return c
+}
+
+func (c *clientRequest) submit(b relay.Budgets) bool {
+	for _, one := range c.calls {
+		if !c.g.post(input{event: relay.Event{Kind: relay.Arrive, Req: one.req, Budgets: b}, call: one}) {
+			return false
+		}
+	}
+	return true
+}
+
+// leave ends what is left of the request.
+func (c *clientRequest) leave() {
+	for _, one := range c.calls {
+		c.g.post(input{event: relay.Event{Kind: relay.ClientGone, Req: one.req}})
+	}
+}
+
+// next waits for what comes for the client. It returns nothing when the silence was longer
+// than quiet (0 waits without end); false says that there is nobody to answer any more.
+func (c *clientRequest) next(ctx context.Context, quiet time.Duration) ([]item, bool) {
+	var silence <-chan time.Time
+	if quiet > 0 {
+		t := time.NewTimer(quiet)
+		defer t.Stop()
+		silence = t.C
+	}
+	select {
+	case <-c.inbox.wake:
+		c.buf = c.inbox.take(c.buf)
+		return c.buf, true
+	case <-silence:
+		return nil, true
+	case <-ctx.Done():
+		return nil, false
+	}
+}
+
+// piece turns a line of a leg into a piece of the answer.
+func (it *item) piece() openai.Piece {
+	return openai.Piece{Choice: it.choice, Text: it.line.Text, IDs: it.line.IDs, Logprobs: it.line.Logprobs}
+}
+
+// heard counts an ending; what is not a success becomes the error of the whole request.
+func (c *clientRequest) heard(e *ending) *openai.Error {
+	c.ended++
+	if e.outcome.Kind == room.Success {
+		c.usage = openai.Count(c.usage.PromptTokens+e.end.PromptTokens, c.usage.CompletionTokens+e.end.OutputTokens,
+			c.usage.PromptDetails.CachedTokens+e.end.Cached)
+		return nil
+	}
+	if e.unplaced && e.end.Outcome == room.Open {
+		return unavailable("no worker is ready to take requests")
+	}
+	if e.outcome.Cause == room.Cancelled && !c.g.Serving() {
+		return unavailable("the server is shutting down")
+	}
+	err := openai.Failure(e.outcome, e.end.Message, retryHint)
+	err.RequestID = rid(c.w)
+	return err
+}
+
+// firstPiece is seen once per request.
+func (c *clientRequest) firstPiece() {
+	c.g.metrics.firstToken.Observe((c.g.clock() - c.arrived).Seconds())
+}
+
+// whole answers with one body.
+func (c *clientRequest) whole(ctx context.Context) {
+	all := make([]openai.Piece, len(c.calls))
+	texts := make([]strings.Builder, len(c.calls))
+	begun := false
+	for c.ended < len(c.calls) {
+		items, here := c.next(ctx, 0)
+		if !here {
+			return // leave has told the loop
+		}
+		for i := range items {
+			it := &items[i]
+			if it.ending == nil {
+				if !begun {
+					begun = true
+					c.firstPiece()
+				}
+				p := it.piece()
+				a := &all[it.choice]
+				texts[it.choice].WriteString(p.Text)
+				a.IDs, a.Logprobs = append(a.IDs, p.IDs...), append(a.Logprobs, p.Logprobs...)
+				continue
+			}
+			if err := c.heard(it.ending); err != nil {
+				c.leave()
+				writeError(c.w, err)
+				return
+			}
+			all[it.choice].Finish, all[it.choice].Matched = it.ending.end.Finish, it.ending.end.Matched
+		}
+	}
+	for i := range all {
+		all[i].Choice, all[i].Text = i, texts[i].String()
+	}
+	body, err := c.answer.Whole(all, c.usage)
+	if err != nil {
+		c.g.log.Error("answer not printable", "rid", rid(c.w), "cause", err.Error())
+		writeError(c.w, openai.Failure(room.Fail(room.Internal), "", 0))
+		return
+	}
+	writeBody(c.w, http.StatusOK, body)
+}

@@ -1,0 +1,87 @@
+package gateway
+
+import (
+	"sync"
+
+	"baton/core/room"
+	"baton/serve/leg"
+)
+
+// inbox is what waits for one client: pieces of its choices and their endings. The loop puts
+// in and never waits; the client's handler takes out.
+type inbox struct {
+	wake  chan struct{} // holds one token while something waits
+	max   int           // bytes
+	mu    sync.Mutex
+	items []item // guarded by mu
+	bytes int    // guarded by mu; of the items
+}
+
+// item is a piece of a choice, or its ending.
+type item struct {
+	choice int
+	line   leg.Line
+	ending *ending
+}
+
+// ending is the last that comes of a choice.
+type ending struct {
+	choice   int
+	outcome  room.Outcome
+	end      leg.End
+	unplaced bool
+}
+
+func newInbox(bytesMax int) *inbox {
+	return &inbox{wake: make(chan struct{}, 1), max: bytesMax}
+}
+
+// push adds a piece and says whether there was room for it.
+func (b *inbox) push(choice int, l *leg.Line) bool {
+	size := bytesOf(l)
+	b.mu.Lock()
+	fits := b.bytes+size <= b.max
+	if fits {
+		b.bytes += size
+		b.items = append(b.items, item{choice: choice, line: *l})
+	}
+	b.mu.Unlock()
+	b.signal()
+	return fits
+}
+
+// end adds an ending; there is always room for it, as each choice has one.
+func (b *inbox) end(e ending) {
+	b.mu.Lock()
+	b.items = append(b.items, item{choice: e.choice, ending: &e})
+	b.mu.Unlock()
+	b.signal()
+}
+
+func (b *inbox) signal() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take empties the inbox into buf.
+func (b *inbox) take(buf []item) []item {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	buf = append(buf[:0], b.items...)
+	clear(b.items)
+	b.items = b.items[:0]
+	b.bytes = 0
+	return buf
+}
+
+// bytesOf estimates what a piece takes in memory.
+func bytesOf(l *leg.Line) int {
+	const header, logprob, top = 128, 56, 40
+	n := header + len(l.Text) + 4*len(l.IDs)
+	for i := range l.Logprobs {
+		n += logprob + top*len(l.Logprobs[i].Top)
+	}
+	return n
+}

@@ -1,0 +1,298 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"sync"
+	"time"
+
+	"baton/core/relay"
+	"baton/core/room"
+	"baton/serve/leg"
+	"baton/serve/upstream/baton"
+)
+
+// input is one thing for the loop: an event with what belongs to it, or a question.
+type input struct {
+	event relay.Event
+	line  leg.Line    // Tokens: what came
+	end   leg.End     // LegEnd: how
+	call  *call       // Arrive: who asks
+	do    func(*loop) // not nil: a question or an order to the loop itself; the rest is unused
+}
+
+// loop owns the core, the roster and everything about live requests.
+type loop struct {
+	g       *Gateway
+	core    *relay.Core
+	effects relay.Effects
+	roster  roster
+	calls   map[uint64]*call
+	legs    map[legKey]context.CancelFunc
+	pending []relay.Event  // events that executing effects made, oldest first
+	running sync.WaitGroup // of legs
+	now     time.Duration
+	idle    []chan struct{} // closed when no request is left
+}
+
+// legKey names a leg that was opened and whose final event has not come.
+type legKey struct {
+	req     uint64
+	attempt int32
+	leg     relay.Leg
+}
+
+// call is what the gateway holds for one request of the core: one prompt of a client.
+type call struct {
+	req      uint64
+	rid      string
+	tokens   []int32
+	request  *clientRequest
+	choice   int
+	arrived  time.Duration
+	deadline time.Duration
+	room     room.ID
+	prefill  string
+	decode   string
+	link     string
+	worker   int32
+	end      leg.End // of the decode leg that succeeded, or of the first leg that did not
+	unplaced bool    // no worker was there to take the last attempt
+	line     leg.Line
+}
+
+// run is the loop. It ends when ctx is done, and waits for the legs it started.
+func (l *loop) run(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		if at, _, ok := l.core.NextTimer(); ok {
+			timer.Reset(at - l.g.clock())
+		} else {
+			timer.Stop()
+		}
+		select {
+		case in := <-l.g.inbox:
+			l.take(in)
+		case <-timer.C:
+			l.fire()
+		case <-ctx.Done():
+			l.stop()
+			return
+		}
+		l.tellIdle()
+	}
+}
+
+// stop ends every request that is left and waits for the legs. Their last events find nobody.
+func (l *loop) stop() {
+	var left []uint64
+	l.core.Rooms(func(v relay.View) bool {
+		left = append(left, v.Req)
+		return true
+	})
+	for _, req := range left {
+		l.step(relay.Event{Kind: relay.ClientGone, Req: req})
+	}
+	for _, cancel := range l.legs {
+		cancel()
+	}
+	l.running.Wait()
+}
+
+// tellIdle answers those who wait until no request is left.
+func (l *loop) tellIdle() {
+	if len(l.idle) == 0 || l.core.Running() > 0 || l.core.Queue().Len > 0 {
+		return
+	}
+	for _, idle := range l.idle {
+		close(idle)
+	}
+	l.idle = nil
+}
+
+// fire fires every timer that is due.
+func (l *loop) fire() {
+	for {
+		at, t, ok := l.core.NextTimer()
+		if !ok || at > l.g.clock() {
+			return
+		}
+		l.step(relay.Event{Kind: relay.TimerFired, Timer: t})
+	}
+}
+
+func (l *loop) take(in input) {
+	if in.do != nil {
+		in.do(l)
+		l.publish()
+		return
+	}
+	switch in.event.Kind {
+	case relay.Arrive:
+		in.call.arrived = l.g.clock()
+		in.call.deadline = in.call.arrived + in.event.Budgets.Total
+		l.calls[in.call.req] = in.call
+	case relay.Tokens:
+		if c := l.calls[in.event.Req]; c != nil {
+			c.line = in.line
+		}
+	case relay.LegEnd:
+		if c := l.calls[in.event.Req]; c != nil {
+			c.heardEnd(in)
+		}
+		delete(l.legs, legKey{in.event.Req, in.event.Attempt, in.event.Leg})
+	case relay.LegClosed:
+		delete(l.legs, legKey{in.event.Req, in.event.Attempt, in.event.Leg})
+	}
+	l.step(in.event)
+}
+
+// heardEnd keeps the end that the client's answer will be made of: decode's counts, or the
+// message of the first failure.
+func (c *call) heardEnd(in input) {
+	failed := in.end.Outcome != room.Success
+	if failed && c.end.Outcome == room.Open || !failed && in.event.Leg == relay.Decode {
+		c.end = in.end
+	}
+}
+
+// step gives the core one event and executes its effects in order, then the events that came
+// of them.
+func (l *loop) step(ev relay.Event) {
+	l.pending = append(l.pending[:0], ev)
+	for i := 0; i < len(l.pending); i++ {
+		l.now = l.g.clock()
+		l.effects.Reset()
+		l.core.Step(l.now, l.pending[i], &l.effects)
+		for j := range l.effects.List {
+			l.execute(&l.effects.List[j])
+		}
+	}
+}
+
+func (l *loop) execute(e *relay.Effect) {
+	switch e.Kind {
+	case relay.Place:
+		l.place(e)
+	case relay.Open:
+		l.open(e)
+	case relay.Close:
+		if cancel := l.legs[legKey{e.Req, e.Attempt, e.Leg}]; cancel != nil {
+			cancel()
+		}
+	case relay.Forward:
+		l.forward(e)
+	case relay.End:
+		l.end(e)
+	case relay.Blame:
+		l.g.metrics.blames.WithLabelValues(l.roster.name(e.Worker), e.Cause.String()).Inc()
+		l.g.log.Warn("worker blamed", "worker", l.roster.name(e.Worker), "cause", e.Cause.String(), "rid", l.rid(e.Req))
+		l.roster.blame(e.Worker, e.Cause)
+		l.publish()
+	case relay.Release:
+		if m := l.roster.find(e.Worker); m != nil {
+			m.load--
+			l.roster.sweep()
+		}
+	}
+}
+
+func (l *loop) rid(req uint64) string {
+	if c := l.calls[req]; c != nil {
+		return c.rid
+	}
+	return ""
+}
+
+// place answers with a pair and a new room, or says that nobody is there.
+func (l *loop) place(e *relay.Effect) {
+	c := l.calls[e.Req]
+	prefill, decode := l.roster.pair(e.Exclude, e.Innocent)
+	c.unplaced = decode == nil
+	ev := relay.Event{Kind: relay.Pair, Req: e.Req, Attempt: e.Attempt, OK: decode != nil, Prefill: relay.NoWorker}
+	if decode == nil {
+		ev.Outcome = room.Fail(room.WorkerLost)
+		l.pending = append(l.pending, ev)
+		return
+	}
+	c.room, c.decode, c.prefill, c.link, c.end = newRoom(), decode.Name, "", "", leg.End{}
+	ev.Room, ev.Decode = c.room, decode.id
+	if prefill != nil {
+		ev.Prefill, c.prefill, c.link = prefill.id, prefill.Name, prefill.Link
+	}
+	l.g.metrics.attempts.Inc()
+	l.pending = append(l.pending, ev)
+}
+
+// newRoom draws a room (W5).
+func newRoom() room.ID {
+	for {
+		var b [8]byte
+		rand.Read(b[:]) // never fails
+		if id := room.ID(binary.LittleEndian.Uint64(b[:]) & room.IDMask); id != 0 {
+			return id
+		}
+	}
+}
+
+// open dispatches a leg on a goroutine of its own.
+func (l *loop) open(e *relay.Effect) {
+	c, m := l.calls[e.Req], l.roster.find(e.Worker)
+	m.load++
+	req := &leg.Request{RID: c.rid, Room: e.Room, Tokens: c.tokens, Params: c.request.parsed.Params,
+		LeftMS: max((c.deadline - l.now).Milliseconds(), 1)}
+	if e.Leg == relay.Decode {
+		req.Link = c.link
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l.legs[legKey{e.Req, e.Attempt, e.Leg}] = cancel
+	about := relay.Event{Req: e.Req, Attempt: e.Attempt, Leg: e.Leg}
+	addr := m.HTTP
+	l.running.Go(func() {
+		defer cancel()
+		l.g.runLeg(ctx, addr, req, about)
+	})
+}
+
+// runLeg drives a leg to its end. Its final event is the last that it posts (W6).
+func (g *Gateway) runLeg(ctx context.Context, addr string, req *leg.Request, about relay.Event) {
+	result := g.client.Run(ctx, addr, about.Leg.String(), req, func(line leg.Line) {
+		ev := about
+		ev.Kind, ev.N = relay.Tokens, len(line.IDs)
+		if line.Accepted {
+			ev.Kind = relay.LegOpen
+		}
+		g.post(input{event: ev, line: line})
+	})
+	g.post(finalEvent(ctx, about, result))
+}
+
+func finalEvent(ctx context.Context, about relay.Event, result baton.Result) input {
+	if ctx.Err() != nil && !result.Said { // its end is the close that was asked for
+		about.Kind = relay.LegClosed
+		return input{event: about}
+	}
+	about.Kind, about.Outcome = relay.LegEnd, result.End.Result()
+	about.Said, about.Finished = result.Said, result.End.Finish != ""
+	return input{event: about, end: result.End}
+}
+
+// forward hands what just came to the client; one that does not read is given up (W4).
+func (l *loop) forward(e *relay.Effect) {
+	c := l.calls[e.Req]
+	if c.request.inbox.push(c.choice, &c.line) {
+		return
+	}
+	l.g.metrics.slowClients.Inc()
+	l.pending = append(l.pending, relay.Event{Kind: relay.ClientGone, Req: e.Req})
+}
+
+// end is the one terminal event of a request.
+func (l *loop) end(e *relay.Effect) {
+	c := l.calls[e.Req]
+	delete(l.calls, e.Req)
+	l.g.finished(c, e.Outcome, l.now-c.arrived)
+	c.request.inbox.end(ending{choice: c.choice, outcome: e.Outcome, end: c.end, unplaced: c.unplaced})
+}

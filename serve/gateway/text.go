@@ -1,0 +1,78 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+
+	"baton/engine/chat"
+	"baton/engine/tokenizer"
+	"baton/engine/weights/gguf"
+	"baton/serve/openai"
+)
+
+// Text turns words into token ids and back. It is safe for use by several goroutines.
+type Text interface {
+	// Chat returns the tokens of a conversation, ready for an answer. Its error is the client's.
+	Chat(msgs []openai.Message) ([]int32, error)
+	// Prompt returns the tokens of a text; with addSpecial, behind the model's first token if
+	// it has one.
+	Prompt(text string, addSpecial bool) []int32
+	Decode(ids []int32) string
+	Token(id int32) []byte
+	Vocab() int
+}
+
+// ModelText is the Text of a model file.
+type ModelText struct {
+	tok  *tokenizer.Tokenizer
+	chat *chat.Template // nil: the file has none
+}
+
+// NewText reads tokenizer and chat template from a model file.
+func NewText(f *gguf.File) (*ModelText, error) {
+	tok, err := tokenizer.FromGGUF(f)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: the model's tokenizer: %w", err)
+	}
+	t := &ModelText{tok: tok}
+	if src, ok := f.String("tokenizer.chat_template"); ok {
+		if t.chat, err = chat.New(src, tok); err != nil {
+			return nil, fmt.Errorf("gateway: the model's chat template: %w", err)
+		}
+	}
+	return t, nil
+}
+
+var errNoTemplate = errors.New("this model has no chat template; use /v1/completions")
+
+// Chat implements Text.
+func (t *ModelText) Chat(msgs []openai.Message) ([]int32, error) {
+	if t.chat == nil {
+		return nil, errNoTemplate
+	}
+	turns := make([]chat.Message, len(msgs))
+	for i, m := range msgs {
+		turns[i] = chat.Message{Role: m.Role, Content: m.Content}
+	}
+	return t.chat.Encode(turns)
+}
+
+// Prompt implements Text.
+func (t *ModelText) Prompt(text string, addSpecial bool) []int32 {
+	ids := t.tok.Encode(text, false)
+	if addSpecial && t.tok.AddBOS() {
+		ids = append([]int32{t.tok.BOS()}, ids...)
+	}
+	return ids
+}
+
+// Decode implements Text.
+func (t *ModelText) Decode(ids []int32) string { return t.tok.Decode(ids, false) }
+
+// Token implements Text.
+func (t *ModelText) Token(id int32) []byte { return t.tok.Token(id) }
+
+// Vocab implements Text.
+func (t *ModelText) Vocab() int { return t.tok.Vocab() }
+
+var _ Text = (*ModelText)(nil)
