@@ -177,6 +177,7 @@ func (t *Tokenizer) loadEnds(f *gguf.File) error {
 			t.eos = append(t.eos, n)
 		}
 	}
+	t.mainEOS, _ = id("tokenizer.ggml.eos_token_id") // checked above
 	for n, k := range t.kind {
 		if k == kindControl && slices.Contains(endNames, t.text[n]) {
 			t.eos = append(t.eos, int32(n))

@@ -22,7 +22,8 @@ type Tokenizer struct {
 	special  *trie // these and the special ones: found if the caller asks
 	bos      int32
 	addBOS   bool
-	eos      []int32
+	eos      []int32 // all that end a generation, ascending
+	mainEOS  int32   // the one that the file names, -1 if none
 	digest   uint64
 	unmapped []byte
 }
@@ -157,9 +158,28 @@ func (t *Tokenizer) BOS() int32 { return t.bos }
 // EOS returns all tokens that end a generation, ascending. The slice is shared, read only.
 func (t *Tokenizer) EOS() []int32 { return t.eos }
 
+// MainEOS returns the end token that the file names (eos_token_id), -1 if there is none.
+func (t *Tokenizer) MainEOS() int32 { return t.mainEOS }
+
 // IsEOS says whether id ends a generation.
 func (t *Tokenizer) IsEOS(id int32) bool { return slices.Contains(t.eos, id) }
 
 // MissingBytes returns the bytes for which the vocabulary has no token: SmolLM2 lacks some
 // control characters and the bytes of planes without characters. T1 holds for texts without them.
 func (t *Tokenizer) MissingBytes() []byte { return t.unmapped }
+
+// CutSpecial cuts text at the name of its first special token: what stands before it, the
+// token, what stands after it. ok is false if there is none.
+func (t *Tokenizer) CutSpecial(text string) (before string, id int32, after string, ok bool) {
+	for from := 0; ; {
+		at, n, id := t.special.find(text[from:])
+		if n == 0 {
+			return text, -1, "", false
+		}
+		at += from
+		if t.kind[id].special() {
+			return text[:at], id, text[at+n:], true
+		}
+		from = at + n // a user-defined token: ordinary text
+	}
+}
