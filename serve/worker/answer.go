@@ -1,0 +1,180 @@
+package worker
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"baton/core/room"
+	"baton/engine/sample"
+	"baton/serve/leg"
+	"baton/transfer"
+)
+
+// entry is what the loop keeps of a room besides what the core knows: its tokens, its output,
+// the one who waits for its answer. The loop owns it; a step in flight borrows it.
+type entry struct {
+	req    *leg.Request
+	began  time.Duration // when the request arrived
+	tokens []int32       // prompt, then output
+	seq    *sample.Sequence
+	peer   int32 // decode: handle of the prefill worker, or decode.Local
+	answer *answer
+
+	known  bool     // a first step has said how much was cached
+	cached int      // prompt tokens that were not computed for this room
+	sums   []uint64 // [blocks of the prompt], of those filled
+	first  *first   // the first token, once it is known
+	piece  sample.Piece
+	last   sample.Piece // the one that finished the output
+	output int          // tokens of output
+	why    string       // what a human should know about the end
+}
+
+// first is the side data of a room's last chunk: the first token, and what makes sure that
+// both ends draw the same random numbers.
+type first struct {
+	ID       int32               `json:"id"`
+	Logprob  float32             `json:"logprob"`
+	Top      []sample.TopLogprob `json:"top,omitempty"`
+	Seed     uint64              `json:"seed"`
+	Position int                 `json:"position"` // of the token: the length of the prompt
+	Cached   int                 `json:"cached"`
+}
+
+func newFirst(e *entry, c sample.Choice) *first {
+	f := &first{ID: c.ID, Logprob: leg.Clamp(c.Logprob), Seed: e.req.Params.Seed, Position: len(e.req.Tokens), Cached: e.cached}
+	for _, t := range c.Top {
+		t.Logprob = leg.Clamp(t.Logprob)
+		f.Top = append(f.Top, t)
+	}
+	return f
+}
+
+func (f *first) bytes() []byte {
+	b, err := json.Marshal(f)
+	if err != nil { // numbers, clamped: always marshals
+		panic("worker: side data: " + err.Error())
+	}
+	return b
+}
+
+// parseFirst reads side data that came over a link and checks it against the room's request.
+func parseFirst(b []byte, req *leg.Request, vocab int) (*first, error) {
+	f := &first{}
+	if len(b) > transfer.SideMax {
+		return nil, fmt.Errorf("worker: side data of %d bytes, at most %d", len(b), transfer.SideMax)
+	}
+	if err := json.Unmarshal(b, f); err != nil {
+		return nil, fmt.Errorf("worker: side data: %w", err)
+	}
+	switch {
+	case f.ID < 0 || int(f.ID) >= vocab:
+		return nil, fmt.Errorf("worker: side data: first token %d of a vocabulary of %d", f.ID, vocab)
+	case len(f.Top) > leg.TopLogprobsMax+1:
+		return nil, fmt.Errorf("worker: side data: %d log-probabilities, at most %d", len(f.Top), leg.TopLogprobsMax+1)
+	case f.Position != len(req.Tokens) || f.Cached < 0 || f.Cached > f.Position:
+		return nil, fmt.Errorf("worker: side data for position %d, %d cached; the prompt has %d tokens", f.Position, f.Cached, len(req.Tokens))
+	case f.Seed != req.Params.Seed:
+		return nil, fmt.Errorf("worker: side data drawn with the seed %d; the request has %d", f.Seed, req.Params.Seed)
+	}
+	for _, t := range f.Top {
+		if t.ID < 0 || int(t.ID) >= vocab {
+			return nil, fmt.Errorf("worker: side data: token %d of a vocabulary of %d", t.ID, vocab)
+		}
+	}
+	return f, nil
+}
+
+func (f *first) choice() sample.Choice {
+	return sample.Choice{ID: f.ID, Logprob: f.Logprob, Top: f.Top}
+}
+
+// push feeds one token of output to the entry after its step came home.
+func (e *entry) push(id int32, p sample.Piece) {
+	e.tokens = append(e.tokens, id)
+	e.output++
+	e.piece = p
+	if p.Finished {
+		e.last = p
+	}
+}
+
+// end builds the end of the answer.
+func (e *entry) end(o room.Outcome) *leg.End {
+	return &leg.End{Outcome: o.Kind, Cause: o.Cause, Finish: e.last.Reason, Matched: e.last.Matched,
+		PromptTokens: len(e.req.Tokens), OutputTokens: e.output, Cached: e.cached, Message: leg.Shorten(e.why)}
+}
+
+// linesMax is how many lines an answer holds for a gateway that does not read (W3): some
+// seconds of one stream. What the kernel's socket buffers take comes on top.
+const linesMax = 512
+
+// answer is what the loop has to say to one leg, until its HTTP goroutine takes it.
+type answer struct {
+	wake chan struct{} // one token: there is something new
+
+	mu      sync.Mutex
+	lines   []leg.Line // guarded by mu; at most linesMax
+	refused *leg.End   // guarded by mu
+	end     *leg.End   // guarded by mu
+	full    bool       // guarded by mu; lines were dropped, the stream may only fail now
+	hurry   func()     // guarded by mu; cuts a write that hangs; nil when nobody writes
+}
+
+func newAnswer() *answer { return &answer{wake: make(chan struct{}, 1)} }
+
+func (a *answer) tell(f func()) {
+	a.mu.Lock()
+	f()
+	a.mu.Unlock()
+	select {
+	case a.wake <- struct{}{}:
+	default: // the last one is still to be taken
+	}
+}
+
+// put adds a line; it says false once, when the buffer has just become full.
+func (a *answer) put(l leg.Line) bool {
+	ok := true
+	a.tell(func() {
+		switch {
+		case a.full:
+		case len(a.lines) >= linesMax:
+			a.full, ok = true, false
+			if a.hurry != nil {
+				a.hurry()
+			}
+		default:
+			a.lines = append(a.lines, l)
+		}
+	})
+	return ok
+}
+
+func (a *answer) refuse(e *leg.End) { a.tell(func() { a.refused = e }) }
+func (a *answer) finish(e *leg.End) { a.tell(func() { a.end = e }) }
+
+// take returns what is new. into's memory is reused.
+func (a *answer) take(into []leg.Line) (lines []leg.Line, refused, end *leg.End) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	lines = append(into[:0], a.lines...)
+	clear(a.lines)
+	a.lines = a.lines[:0]
+	return lines, a.refused, a.end
+}
+
+func (a *answer) onFull(f func()) {
+	a.mu.Lock()
+	a.hurry = f
+	a.mu.Unlock()
+}
+
+// start notes, at the first step of a room, how many tokens were there already.
+func (e *entry) start(from int32) {
+	if !e.known && e.first == nil {
+		e.known, e.cached = true, int(from)
+	}
+}

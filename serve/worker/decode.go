@@ -1,0 +1,271 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"baton/core/blocks"
+	"baton/core/decode"
+	"baton/core/room"
+	"baton/engine/model"
+	"baton/serve/leg"
+	"baton/transfer"
+)
+
+// decodeNode drives a decode core: it receives KV, or computes it itself, and generates.
+type decodeNode struct {
+	w     *Worker
+	core  *decode.Core
+	link  transfer.Decode // nil for a unified worker
+	peers peers
+	out   decode.Effects
+	todo  []decode.Event // that effects of the step before made
+}
+
+func (n *decodeNode) step(in *input) {
+	ev := in.decode
+	switch {
+	case in.step != nil:
+		ev = n.stepDone(in.step)
+	case in.leg != nil:
+		if ok := n.peers.take(in.leg); !ok {
+			n.w.refuse(in.leg, room.Fail(room.Overload))
+			return
+		}
+		ev.Peer = in.leg.peer
+	case in.side != nil:
+		n.keep(ev.Room, in.side)
+	}
+	n.feed(ev, in)
+	n.rest()
+}
+
+// rest feeds what effects made, after them.
+func (n *decodeNode) rest() {
+	for len(n.todo) > 0 {
+		ev := n.todo[0]
+		n.todo = append(n.todo[:0], n.todo[1:]...)
+		n.feed(ev, nil)
+	}
+}
+
+// feed steps the core and does what it wants, in order. in is what the event came with.
+func (n *decodeNode) feed(ev decode.Event, in *input) {
+	n.peers.note(&ev, in)
+	n.out.Reset()
+	n.core.Step(n.w.now(), ev, &n.out)
+	for i := range n.out.List {
+		n.do(&n.out.List[i], in)
+	}
+}
+
+func (n *decodeNode) do(x *decode.Effect, in *input) {
+	w := n.w
+	switch x.Kind {
+	case decode.Accept:
+		w.accept(x.Room, in.leg)
+	case decode.Refuse:
+		n.peers.drop(in.leg)
+		w.refuse(in.leg, x.Outcome)
+	case decode.Dial:
+		n.link.Dial(x.Peer, n.peers.dial(x.Peer))
+	case decode.SendPrealloc:
+		n.link.Prealloc(x.Conn, x.Prealloc)
+	case decode.SendCancel:
+		n.link.Cancel(x.Conn, x.Cancel)
+	case decode.Place:
+		w.canary.used(x.Blocks)
+		in.place <- spot{x.Blocks, x.OK}
+	case decode.Step:
+		w.jobs <- n.job(x.Items) // one place, at most one step outstanding: never waits
+	case decode.Begin:
+		n.begin(x.Room)
+	case decode.Emit:
+		n.emit(x.Room)
+	case decode.Freed:
+		w.canary.freed(x.Blocks)
+	case decode.End:
+		n.end(x.Room, x.Outcome)
+	default:
+		panic("worker: unknown effect of the decode core: " + x.Kind.String())
+	}
+}
+
+func (n *decodeNode) job(items []decode.StepItem) *job {
+	j := &job{items: make([]model.Item, len(items)), parts: make([]part, len(items))}
+	for i, it := range items {
+		e := n.w.room(it.Room)
+		e.start(it.From)
+		n.w.canary.used(it.Blocks)
+		j.items[i] = model.Item{Tokens: e.tokens[it.From:it.To], Pos: int(it.From), Table: it.Blocks, Want: it.Last || !it.Prefill}
+		j.parts[i] = part{room: it.Room, entry: e, generate: !it.Prefill}
+	}
+	return j
+}
+
+// stepDone keeps what a step brought and makes its event.
+func (n *decodeNode) stepDone(j *job) decode.Event {
+	results := make([]decode.Result, len(j.parts))
+	for i := range j.parts {
+		p, it := &j.parts[i], &j.items[i]
+		results[i] = decode.Result{Room: p.room, OK: j.err == nil, Finished: p.piece.Finished}
+		switch {
+		case j.err != nil:
+			p.entry.why = j.err.Error()
+		case p.generate:
+			n.w.metrics.Output.Inc()
+			p.entry.push(p.choice.ID, p.piece)
+		default:
+			n.w.metrics.Prompt.Add(float64(len(it.Tokens)))
+			if it.Want {
+				p.entry.first = newFirst(p.entry, p.choice)
+			}
+		}
+	}
+	n.w.moved()
+	return decode.Event{Kind: decode.StepDone, Results: results}
+}
+
+// keep takes the side data of a room's last chunk. What is wrong with it shows in begin.
+func (n *decodeNode) keep(id room.ID, side []byte) {
+	e := n.w.room(id) // a receiver is inside its blocks, so it has not ended
+	f, err := parseFirst(side, e.req, n.w.served.Vocab)
+	if err != nil {
+		e.why = err.Error()
+		return
+	}
+	e.first, e.cached = f, f.Cached
+}
+
+// begin feeds the first token to the output.
+func (n *decodeNode) begin(id room.ID) {
+	e := n.w.room(id)
+	ev := decode.Event{Kind: decode.Begun, Room: id, OK: e.first != nil}
+	if ev.OK {
+		p := e.seq.Push(e.first.choice())
+		n.w.metrics.Output.Inc()
+		e.push(e.first.ID, p)
+		ev.Finished = p.Finished
+	}
+	n.todo = append(n.todo, ev)
+}
+
+// emit sends the newest piece to the gateway; one that does not read loses its room (W3).
+func (n *decodeNode) emit(id room.ID) {
+	e := n.w.room(id)
+	l := leg.Line{Text: e.piece.Text, IDs: e.piece.IDs, Logprobs: e.piece.Logprobs}
+	for i := range l.Logprobs {
+		p := &l.Logprobs[i]
+		p.Logprob = leg.Clamp(p.Logprob)
+		for k := range p.Top {
+			p.Top[k].Logprob = leg.Clamp(p.Top[k].Logprob)
+		}
+	}
+	if !e.answer.put(l) {
+		n.w.metrics.SlowReaders.Inc()
+		e.why = fmt.Sprintf("the gateway did not read: %d lines wait", linesMax)
+		n.todo = append(n.todo, decode.Event{Kind: decode.Abort, Room: id, Cause: room.Overload})
+	}
+}
+
+func (n *decodeNode) end(id room.ID, o room.Outcome) {
+	e := n.w.room(id)
+	if e.why == "" && o.Kind == room.Failed {
+		e.why = n.peers.why(e.peer)
+	}
+	n.peers.drop(e)
+	n.w.end(id, o)
+}
+
+func (n *decodeNode) request(e *entry) *input {
+	return &input{leg: e, decode: decode.Event{Kind: decode.Request, Room: e.req.Room, Tokens: len(e.req.Tokens),
+		MaxNew: e.req.Params.MaxTokens, Deadline: e.began + e.req.Left()}}
+}
+
+func (n *decodeNode) abort(id room.ID, c room.Cause) {
+	n.feed(decode.Event{Kind: decode.Abort, Room: id, Cause: c}, nil)
+	n.rest()
+}
+
+func (n *decodeNode) drain() {
+	n.feed(decode.Event{Kind: decode.Drain}, nil)
+	n.rest()
+}
+
+func (n *decodeNode) fire(t room.Timer) {
+	n.feed(decode.Event{Kind: decode.TimerFired, Timer: t}, nil)
+	n.rest()
+}
+
+func (n *decodeNode) next() (at time.Duration, t room.Timer, ok bool) { return n.core.NextTimer() }
+func (n *decodeNode) idle() bool                                      { return n.core.Idle() }
+func (n *decodeNode) rooms(yield func(room.View) bool)                { n.core.Rooms(yield) }
+func (n *decodeNode) blocks() blocks.Count                            { return n.core.Blocks() }
+func (n *decodeNode) queues() []room.QueueStat {
+	q := n.core.Queues()
+	return q[:]
+}
+
+// The link's handler: everything becomes an input.
+
+func (n *decodeNode) LinkUp(peer int32, boot room.Boot, conn room.Conn) {
+	n.w.log.Info("link up", "worker", n.w.name, "peer", boot)
+	n.w.send(&input{decode: decode.Event{Kind: decode.LinkUp, Peer: peer, Conn: conn}})
+}
+
+func (n *decodeNode) LinkFailed(peer int32, err error) {
+	n.w.log.Warn("link failed", "worker", n.w.name, "peer", peer, "cause", err)
+	cause := room.WorkerLost
+	var refusal *transfer.Refusal
+	if errors.As(err, &refusal) && (refusal.Reason == transfer.ReasonManifest || refusal.Reason == transfer.ReasonSecret || refusal.Reason == transfer.ReasonVersion) {
+		cause = room.Internal // these two will never agree: a mistake of whoever set the fleet up
+	}
+	n.w.send(&input{why: err.Error(), decode: decode.Event{Kind: decode.LinkFailed, Peer: peer, Cause: cause}})
+}
+
+func (n *decodeNode) LinkEnd(peer int32, conn room.Conn, err error) {
+	n.w.metrics.LinkEnds.Inc()
+	n.w.log.Info("link ended", "worker", n.w.name, "peer", peer, "cause", err)
+	why := "the link ended"
+	if err != nil {
+		why = err.Error()
+	}
+	n.w.send(&input{why: why, decode: decode.Event{Kind: decode.LinkEnd, Peer: peer, Conn: conn}})
+}
+
+func (n *decodeNode) Settled(_ int32, s room.Settled) {
+	n.w.send(&input{decode: decode.Event{Kind: decode.Settled, Settled: s}})
+}
+
+func (n *decodeNode) Arrived(c transfer.Chunk) ([]int32, bool) {
+	place := make(chan spot, 1)
+	ev := decode.Event{Kind: decode.ChunkArrived, Room: c.Room, Lease: c.Lease, Conn: c.Conn, Chunk: int32(c.Chunk),
+		FirstBlock: int32(c.FirstBlock), N: int32(c.N), Last: c.Last}
+	if !n.w.send(&input{place: place, decode: ev}) {
+		return nil, false
+	}
+	select {
+	case s := <-place:
+		return s.blocks, s.ok
+	case <-n.w.over:
+		return nil, false
+	}
+}
+
+func (n *decodeNode) Placed(c transfer.Chunk, side []byte) {
+	n.w.moved()
+	in := &input{decode: decode.Event{Kind: decode.ChunkPlaced, Room: c.Room, Lease: c.Lease, Chunk: int32(c.Chunk)}}
+	if c.Last {
+		in.side = append([]byte{}, side...) // never nil: an empty one is wrong, not absent
+	}
+	n.w.send(in)
+}
+
+func (n *decodeNode) Off(c transfer.Chunk) {
+	n.w.send(&input{decode: decode.Event{Kind: decode.ChunkOff, Room: c.Room, Lease: c.Lease, Chunk: int32(c.Chunk)}})
+}
+
+func (n *decodeNode) Refused(c transfer.Chunk) {
+	n.w.send(&input{decode: decode.Event{Kind: decode.ChunkRefused, Room: c.Room, Lease: c.Lease, Chunk: int32(c.Chunk)}})
+}

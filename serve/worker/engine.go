@@ -1,0 +1,160 @@
+package worker
+
+import (
+	"fmt"
+	"time"
+
+	"baton/core/room"
+	"baton/engine/model"
+	"baton/engine/sample"
+	"baton/engine/tokenizer"
+	"baton/engine/weights/gguf"
+	"baton/engine/weights/store"
+	"baton/transfer"
+)
+
+// Engine computes, and owns the pool of KV blocks. One goroutine calls Step; Block is called by
+// the link's goroutines for blocks that no step is using.
+type Engine interface {
+	transfer.Memory
+	// Step runs all items and fills the logits of those that want them, valid until the next
+	// Step. After an error every room of the step has failed.
+	Step(items []model.Item) error
+	Blocks() int
+	// Close gives the pool and the weights back; nothing may be called afterwards.
+	Close() error
+}
+
+// Served is a loaded model with its pool.
+type Served struct {
+	Engine    Engine
+	Tokenizer *tokenizer.Tokenizer
+	Name      string
+	Vocab     int    // logits of a position
+	Context   int    // most tokens of prompt and output together
+	Manifest  []byte // what the bytes of a block mean; equal on both ends of a link
+}
+
+// Load opens the model of c, which must have its defaults and have passed Check.
+func Load(c Config) (*Served, error) {
+	src, err := store.Resolve(c.Model)
+	if err != nil {
+		return nil, fmt.Errorf("worker: model: %w", err)
+	}
+	f, err := src.Open()
+	if err != nil {
+		return nil, fmt.Errorf("worker: model: %w", err)
+	}
+	s, err := load(c, src.Name, f)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func load(c Config, name string, f *gguf.File) (*Served, error) {
+	tok, err := tokenizer.FromGGUF(f)
+	if err != nil {
+		return nil, fmt.Errorf("worker: model %s: %w", name, err)
+	}
+	kv := model.BF16
+	if c.Sizes.KV == "f32" {
+		kv = model.F32
+	}
+	m, err := model.Open(f, model.Options{KV: kv, Threads: c.Sizes.Threads, ChunkTokensMax: c.Sizes.ChunkTokens + c.Sizes.MaxRunning})
+	if err != nil {
+		return nil, fmt.Errorf("worker: model %s: %w", name, err)
+	}
+	manifest, cfg := m.Manifest(), m.Config()
+	blocks, err := poolBlocks(c.Sizes, manifest.BlockBytes, cfg.Context)
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
+	pool, err := m.NewKV(blocks)
+	if err != nil {
+		m.Close()
+		return nil, fmt.Errorf("worker: model %s: %w", name, err)
+	}
+	return &Served{
+		Engine:    &engine{pool, m.NewRunner(pool), m, f},
+		Tokenizer: tok, Name: name, Vocab: cfg.Vocab,
+		// A prompt and its output must fit into the pool, else they could never run.
+		Context:  min(cfg.Context, blocks*room.BlockTokens, room.TokensMax),
+		Manifest: manifest.Bytes(),
+	}, nil
+}
+
+// engine is the real Engine.
+type engine struct {
+	*model.KV
+	*model.Runner
+	model *model.Model
+	file  *gguf.File
+}
+
+func (e *engine) Close() error {
+	e.KV.Close()
+	err := e.model.Close()
+	if ferr := e.file.Close(); err == nil {
+		err = ferr
+	}
+	return err
+}
+
+// job is one engine step on its way to the engine and back. The entries in it are lent: the
+// core ends no room that has a step in flight.
+type job struct {
+	items []model.Item
+	parts []part // same order
+	err   error
+	took  time.Duration
+}
+
+// part is what one room puts into a step and gets from it.
+type part struct {
+	room     room.ID
+	entry    *entry
+	generate bool // a token of the running output: push it into the sequence
+	sums     bool // blocks filled here will be moved
+	choice   sample.Choice
+	piece    sample.Piece
+	sum      []uint64 // of the blocks of Tokens, in order
+}
+
+// compute runs steps until jobs is closed.
+func (w *Worker) compute() {
+	defer close(w.computed)
+	var scratch sample.Scratch
+	for j := range w.jobs {
+		began := w.now()
+		w.stepping.Store(int64(began) + 1)
+		j.err = w.served.Engine.Step(j.items)
+		if j.err == nil {
+			for i := range j.parts {
+				w.harvest(&j.items[i], &j.parts[i], &scratch)
+			}
+		}
+		j.took = w.now() - began
+		w.stepping.Store(0)
+		w.send(&input{step: j})
+	}
+}
+
+// harvest takes from a finished item what must be taken before the next step (W5).
+func (w *Worker) harvest(it *model.Item, p *part, scratch *sample.Scratch) {
+	to := it.Pos + len(it.Tokens)
+	if it.Want {
+		p.choice = sample.Pick(&p.entry.req.Params, it.Logits, to, scratch)
+		if p.generate {
+			p.piece = p.entry.seq.Push(p.choice)
+		}
+		p.choice.Top = append([]sample.TopLogprob(nil), p.choice.Top...) // the scratch's until the next Pick
+	}
+	if p.sums {
+		for _, b := range it.Table[it.Pos/room.BlockTokens : room.BlocksFor(to)] {
+			p.sum = append(p.sum, transfer.Sum(w.served.Engine.Block(b)))
+		}
+	}
+}

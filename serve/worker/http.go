@@ -1,0 +1,335 @@
+package worker
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"baton/core/room"
+	"baton/engine/sample"
+	"baton/serve/leg"
+	"baton/serve/observe"
+	"baton/transfer"
+)
+
+// Bounds of the HTTP side.
+const (
+	// legsSpare is how many legs may be read beyond what the core would take, so that the
+	// core and not the door says what is full.
+	legsSpare = 64
+	// bodyMax is for the slowest body: a megabyte over a bad link inside a data centre.
+	bodyMax = 30 * time.Second
+	// writeMax is how long one write to a gateway may hang before its connection is given up.
+	writeMax = 20 * time.Second
+	// hurryMax is what is left of that once its buffer is full.
+	hurryMax = 2 * time.Second
+	// askMax is how long the loop may take to answer a question before it counts as stuck.
+	askMax = time.Second
+)
+
+func newServer(w *Worker) *http.Server {
+	mux := http.NewServeMux()
+	if w.cfg.Role == Prefill {
+		mux.HandleFunc("POST /leg/prefill", w.serveLeg)
+	} else {
+		mux.HandleFunc("POST /leg/decode", w.serveLeg)
+	}
+	mux.HandleFunc("GET /debug/rooms", w.serveRooms)
+	mux.HandleFunc("GET /health", w.serveHealth)
+	mux.HandleFunc("GET /server_info", w.serveInfo)
+	mux.Handle("GET /metrics", w.metrics.Handler())
+	mux.HandleFunc("POST /drain", func(rw http.ResponseWriter, _ *http.Request) {
+		w.Drain()
+		reply(rw, http.StatusOK, map[string]bool{"draining": true})
+	})
+	return &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+}
+
+func reply(rw http.ResponseWriter, status int, v any) {
+	rw.Header().Set("Content-Type", "application/json")
+	rw.WriteHeader(status)
+	json.NewEncoder(rw).Encode(v) // an error is the reader's: it has left
+}
+
+// serveLeg is one leg from its request to its end.
+func (w *Worker) serveLeg(rw http.ResponseWriter, r *http.Request) {
+	select {
+	case w.legs <- struct{}{}:
+		defer func() { <-w.legs }()
+	default:
+		w.turnAway(rw, room.Overload, "the worker "+w.name+" reads as many legs as it may")
+		return
+	}
+	if w.draining.Load() {
+		w.turnAway(rw, room.WorkerLost, "the worker "+w.name+" is draining")
+		return
+	}
+	began := w.now()
+	rc := http.NewResponseController(rw)
+	rc.SetReadDeadline(time.Now().Add(bodyMax))
+	req, err := leg.ReadRequest(r.Body)
+	rc.SetReadDeadline(time.Time{}) // else the server would take its expiry for the gateway's leaving
+	if err == nil {
+		err = w.check(req)
+	}
+	if err != nil {
+		w.turnAway(rw, room.ClientError, err.Error())
+		return
+	}
+	e := &entry{req: req, began: began, tokens: req.Tokens, answer: newAnswer()}
+	if w.cfg.Role != Prefill {
+		e.seq = sample.NewSequence(req.Params, w.served.Tokenizer)
+	}
+	if !w.send(w.node.request(e)) {
+		w.turnAway(rw, room.WorkerLost, "the worker "+w.name+" has ended")
+		return
+	}
+	s := &stream{w: w, e: e, rw: rw, rc: rc}
+	s.run(r.Context().Done())
+}
+
+func (w *Worker) turnAway(rw http.ResponseWriter, c room.Cause, why string) {
+	w.metrics.Refused.WithLabelValues(c.String()).Inc()
+	e := leg.Refusal(c, why)
+	reply(rw, e.Status(), e)
+}
+
+// check holds what depends on the model and the role.
+func (w *Worker) check(r *leg.Request) error {
+	if param, message := r.Params.Validate(w.served.Vocab); param != "" {
+		return fmt.Errorf("worker: params: %s: %s", param, message)
+	}
+	for i, t := range r.Tokens {
+		if int(t) >= w.served.Vocab {
+			return fmt.Errorf("worker: tokens[%d]: %d; the vocabulary has %d", i, t, w.served.Vocab)
+		}
+	}
+	if n := len(r.Tokens) + r.Params.MaxTokens; n > w.served.Context {
+		return fmt.Errorf("worker: prompt of %d and max_tokens of %d are %d tokens; this worker's context holds %d",
+			len(r.Tokens), r.Params.MaxTokens, n, w.served.Context)
+	}
+	if r.Link != "" && w.cfg.Role != Decode {
+		return fmt.Errorf("worker: link: a %s worker does not dial; leave it empty", w.cfg.Role)
+	}
+	return nil
+}
+
+// stream writes one answer.
+type stream struct {
+	w       *Worker
+	e       *entry
+	rw      http.ResponseWriter
+	rc      *http.ResponseController
+	opened  bool
+	broken  bool // nobody reads any more
+	aborted bool
+	lines   []leg.Line
+	buf     []byte
+}
+
+// run takes what the loop says and writes it until the end. When the connection closes it
+// aborts the room and waits for the end all the same (W4).
+func (s *stream) run(gone <-chan struct{}) {
+	s.e.answer.onFull(func() { s.rc.SetWriteDeadline(time.Now().Add(hurryMax)) })
+	defer s.e.answer.onFull(nil)
+	for {
+		select {
+		case <-s.e.answer.wake:
+			if s.write() {
+				return
+			}
+		case <-gone:
+			gone = nil
+			s.abort("the gateway closed the connection")
+		case <-s.w.over:
+			return // the worker was closed under a room that did not end; Close says so
+		}
+	}
+}
+
+// write writes what is new and says whether that was the end.
+func (s *stream) write() (done bool) {
+	lines, refused, end := s.e.answer.take(s.lines)
+	s.lines = lines
+	if refused != nil {
+		reply(s.rw, refused.Status(), refused)
+		return true
+	}
+	s.buf = s.buf[:0]
+	for i := range lines {
+		s.append(&lines[i])
+	}
+	if end != nil {
+		s.append(&leg.Line{End: end})
+	}
+	if len(s.buf) > 0 && !s.broken {
+		s.flush()
+	}
+	return end != nil
+}
+
+func (s *stream) append(l *leg.Line) {
+	b, err := leg.AppendLine(s.buf, l)
+	if err != nil { // our own numbers: clamped, so they always print
+		panic("worker: " + err.Error())
+	}
+	s.buf = b
+}
+
+func (s *stream) flush() {
+	if !s.opened {
+		s.opened = true
+		s.rw.Header().Set("Content-Type", "application/x-ndjson")
+	}
+	s.rc.SetWriteDeadline(time.Now().Add(writeMax))
+	_, err := s.rw.Write(s.buf)
+	if err == nil {
+		err = s.rc.Flush()
+	}
+	if err != nil {
+		s.abort("the gateway does not take its answer: " + err.Error())
+		return
+	}
+	s.rc.SetWriteDeadline(time.Time{}) // the connection may serve another leg
+}
+
+// abort ends the room of this leg, if it is still this leg's.
+func (s *stream) abort(why string) {
+	s.broken = true
+	if s.aborted {
+		return
+	}
+	s.aborted = true
+	w, e := s.w, s.e
+	w.send(&input{ask: func() {
+		if w.rooms[e.req.Room] != e { // refused, or over
+			return
+		}
+		if e.why == "" {
+			e.why = why
+		}
+		w.node.abort(e.req.Room, room.Cancelled)
+	}})
+}
+
+// asked runs f on the loop and returns what it says; false when the loop does not answer.
+func asked[T any](w *Worker, f func() T) (T, bool) {
+	var zero T
+	answer := make(chan T, 1)
+	late := time.NewTimer(askMax)
+	defer late.Stop()
+	select {
+	case w.inbox <- &input{ask: func() { answer <- f() }}:
+	case <-late.C:
+		return zero, false
+	case <-w.over:
+		return zero, false
+	}
+	select {
+	case v := <-answer:
+		return v, true
+	case <-late.C:
+	case <-w.over:
+	}
+	return zero, false
+}
+
+// Snapshot is what GET /debug/rooms answers; false when the loop does not answer.
+func (w *Worker) Snapshot() (observe.Snapshot, bool) { return asked(w, w.snapshot) }
+
+func (w *Worker) snapshot() observe.Snapshot {
+	now, b := w.now(), w.node.blocks()
+	s := observe.Snapshot{
+		Worker: observe.Worker{Name: w.name, Role: w.cfg.Role, Boot: w.boot.String(), PID: os.Getpid(), Link: w.linkAddr,
+			Draining: w.draining.Load(), UptimeMS: now.Milliseconds(), Queues: map[string]observe.Queue{},
+			Blocks: observe.Blocks{Total: b.Total, Free: b.Free, Cached: b.Cached, Held: b.Held, Quarantined: b.Quarantined}},
+		Rooms: []observe.Room{},
+	}
+	for _, q := range w.node.queues() {
+		o := observe.Queue{Len: q.Len}
+		if q.Len > 0 {
+			o.OldestMS = (now - q.Oldest).Milliseconds()
+		}
+		s.Worker.Queues[q.Queue.String()] = o
+	}
+	w.node.rooms(func(v room.View) bool {
+		row := observe.Room{Room: v.Room.String(), Role: w.cfg.Role, Queue: v.Queue.String(), Phase: v.Phase, Poll: v.Poll.String(),
+			AgeMS: (now - v.Began).Milliseconds(), WaitsFor: v.WaitsFor, Worker: w.name}
+		if e := w.rooms[v.Room]; e != nil { // a room that only a peer spoke of has no request yet
+			row.RID = e.req.RID
+		}
+		s.Rooms = append(s.Rooms, row)
+		return true
+	})
+	return s
+}
+
+func (w *Worker) serveRooms(rw http.ResponseWriter, _ *http.Request) {
+	s, ok := w.Snapshot()
+	if !ok {
+		reply(rw, http.StatusServiceUnavailable, map[string]string{"error": "the node loop does not answer"})
+		return
+	}
+	reply(rw, http.StatusOK, s)
+}
+
+// Health judges progress: a step that hangs, work that nobody does, a loop that does not answer.
+func (w *Worker) Health() observe.Health {
+	s, ok := w.Snapshot()
+	now := w.now()
+	h := observe.Health{OK: true, Draining: w.draining.Load(), Live: len(s.Rooms), Bound: w.healthMax.Milliseconds(),
+		Progress: (now - time.Duration(w.progress.Load())).Milliseconds()}
+	if began := w.stepping.Load(); began > 0 {
+		h.Step = (now - time.Duration(began-1)).Milliseconds()
+	}
+	work := s.Worker.Queues[room.Running.String()].Len + s.Worker.Queues[room.Inflight.String()].Len
+	switch {
+	case !ok:
+		h.OK, h.Reason = false, "the node loop does not answer"
+	case h.Step > h.Bound:
+		h.OK, h.Reason = false, "an engine step hangs"
+	case work > 0 && h.Progress > h.Bound:
+		h.OK, h.Reason = false, "rooms are at work and nothing comes home"
+	}
+	return h
+}
+
+func (w *Worker) serveHealth(rw http.ResponseWriter, _ *http.Request) {
+	h := w.Health()
+	status := http.StatusOK
+	if !h.OK {
+		status = http.StatusServiceUnavailable
+	}
+	reply(rw, status, h)
+}
+
+// info is the answer of GET /server_info.
+type info struct {
+	Model       string `json:"model"`
+	Boot        string `json:"boot"`
+	Role        string `json:"role"`
+	Name        string `json:"worker"`
+	Link        string `json:"link,omitempty"`
+	Manifest    string `json:"manifest"` // digest: equal on workers that can be paired
+	MaxModelLen int    `json:"max_model_len"`
+	Vocab       int    `json:"vocab"`
+	Blocks      int    `json:"blocks"`
+	BlockTokens int    `json:"block_tokens"`
+	MaxRunning  int    `json:"max_running"`
+	MaxQueued   int    `json:"max_queued"`
+	ChunkTokens int    `json:"chunk_tokens"`
+	KV          string `json:"kv"`
+	PID         int    `json:"pid"`
+}
+
+func (w *Worker) serveInfo(rw http.ResponseWriter, _ *http.Request) {
+	z := w.cfg.Sizes
+	reply(rw, http.StatusOK, info{
+		Model: w.served.Name, Boot: w.boot.String(), Role: w.cfg.Role, Name: w.name, Link: w.linkAddr,
+		Manifest: fmt.Sprintf("%016x", transfer.Sum(w.served.Manifest)), MaxModelLen: w.served.Context,
+		Vocab: w.served.Vocab, Blocks: w.served.Engine.Blocks(), BlockTokens: room.BlockTokens,
+		MaxRunning: z.MaxRunning, MaxQueued: z.MaxQueued, ChunkTokens: z.ChunkTokens, KV: z.KV, PID: os.Getpid(),
+	})
+}

@@ -1,0 +1,165 @@
+package worker
+
+import (
+	"time"
+
+	"baton/core/blocks"
+	"baton/core/decode"
+	"baton/core/prefill"
+	"baton/core/room"
+	"baton/serve/leg"
+)
+
+// inboxMax bounds the inputs that wait for the loop; senders wait beyond it (W1). It holds a
+// burst of every running room without a switch of goroutines.
+const inboxMax = 256
+
+// input is one thing that reaches the loop. A node reads the event of its own core.
+type input struct {
+	prefill prefill.Event
+	decode  decode.Event
+	leg     *entry      // with a Request: its payload
+	side    []byte      // with ChunkPlaced
+	place   chan<- spot // with ChunkArrived: where the answer goes; holds one
+	step    *job        // an engine step that came home; the node makes the event of it
+	why     string      // with the end of a link: the reason, for humans
+	ask     func()      // a question or a wish from outside, run on the loop
+}
+
+// spot answers an arrived chunk.
+type spot struct {
+	blocks []int32
+	ok     bool
+}
+
+// node is a core with its driver. All methods are called on the loop.
+type node interface {
+	step(in *input)
+	fire(t room.Timer)
+	next() (at time.Duration, t room.Timer, ok bool)
+	request(e *entry) *input // the leg's input, made on the caller's goroutine
+	abort(id room.ID, c room.Cause)
+	drain()
+	idle() bool
+	rooms(yield func(room.View) bool)
+	queues() []room.QueueStat
+	blocks() blocks.Count
+}
+
+// send hands an input to the loop. It waits for a place and says false only when the loop is
+// over.
+func (w *Worker) send(in *input) bool {
+	select {
+	case w.inbox <- in:
+		return true
+	case <-w.over:
+		return false
+	}
+}
+
+// loop runs the node until stop.
+func (w *Worker) loop() {
+	defer close(w.over)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	armed := time.Duration(-1) // what timer is set to
+	for {
+		at, t, ok := w.node.next()
+		switch {
+		case ok && at <= w.now():
+			w.node.fire(t)
+			continue
+		case ok && at != armed:
+			timer.Reset(at - w.now())
+			armed = at
+		case !ok && armed >= 0:
+			timer.Stop()
+			armed = -1
+		}
+		w.settled()
+		select {
+		case in := <-w.inbox:
+			w.handle(in)
+		case <-timer.C:
+			armed = -1
+		case <-w.stop:
+			return
+		}
+	}
+}
+
+func (w *Worker) handle(in *input) {
+	if in.ask != nil {
+		in.ask()
+		return
+	}
+	if in.step != nil {
+		w.metrics.Step(in.step.took)
+		if in.step.err != nil {
+			w.log.Error("engine step failed", "worker", w.name, "cause", in.step.err)
+		}
+	}
+	w.node.step(in)
+}
+
+// settled tells those who wait for the node to be idle.
+func (w *Worker) settled() {
+	if len(w.waiters) == 0 || !w.node.idle() {
+		return
+	}
+	for _, c := range w.waiters {
+		close(c)
+	}
+	w.waiters = nil
+}
+
+// room returns the payload of a room that the core has accepted and not ended.
+func (w *Worker) room(id room.ID) *entry {
+	e := w.rooms[id]
+	if e == nil {
+		panic("worker: the core named room " + id.String() + ", which has no payload: accepted and ended do not pair up")
+	}
+	return e
+}
+
+// accept opens the answer of the leg that was just requested (W2).
+func (w *Worker) accept(id room.ID, e *entry) {
+	w.rooms[id] = e
+	e.answer.put(leg.Line{Accepted: true})
+	w.moved()
+}
+
+// refuse answers the leg that was just requested with a refusal (W2).
+func (w *Worker) refuse(e *entry, o room.Outcome) {
+	why := "the worker " + w.name + " refused the room"
+	switch {
+	case o.Cause == room.Overload:
+		why = "the worker " + w.name + " is full: queue or memory limit reached"
+	case o.Cause == room.ClientError:
+		why = "the prompt and its output cannot fit into the worker's memory, or the room is not new"
+	case w.draining.Load():
+		why = "the worker " + w.name + " is draining"
+	}
+	if e.why != "" {
+		why = e.why
+	}
+	w.metrics.Refused.WithLabelValues(o.Cause.String()).Inc()
+	e.answer.refuse(&leg.End{Outcome: o.Kind, Cause: o.Cause, PromptTokens: len(e.req.Tokens), Message: leg.Shorten(why)})
+}
+
+// end closes the answer of a room (W2).
+func (w *Worker) end(id room.ID, o room.Outcome) *entry {
+	e := w.room(id)
+	delete(w.rooms, id)
+	w.metrics.RoomsEnded.WithLabelValues(o.Kind.String(), o.Cause.String()).Inc()
+	w.log.Info("room ended", "room", id, "rid", e.req.RID, "worker", w.name, "outcome", o.Kind, "cause", o.Cause, "after", w.now()-e.began)
+	e.answer.finish(e.end(o))
+	w.moved()
+	return e
+}
+
+// moved notes progress: something came home.
+func (w *Worker) moved() { w.progress.Store(int64(w.now())) }
+
+// now is the clock of the core: since the start of the worker.
+func (w *Worker) now() time.Duration { return time.Since(w.began) }

@@ -1,0 +1,152 @@
+package worker
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"baton/core/room"
+)
+
+// Bounds of a pool whose size nobody chose.
+const (
+	// memoryShare: a prefill and a decode worker with their weights, and what else runs on
+	// the machine, must fit beside a pool.
+	memoryShare = 4
+	// poolBytesMax keeps a default from taking a large machine; who wants more says so.
+	poolBytesMax = 8 << 30
+	// poolBytesUnknown is the default where the system does not say what is available.
+	poolBytesUnknown = 1 << 30
+)
+
+// poolBlocks returns how many blocks the pool gets.
+func poolBlocks(s Sizes, blockBytes, context int) (int, error) {
+	if s.KVTokens > 0 {
+		return room.BlocksFor(s.KVTokens), nil
+	}
+	available := availableBytes()
+	bytes := min(available/memoryShare, poolBytesMax)
+	if available == 0 {
+		bytes = poolBytesUnknown
+	}
+	// More than every running room at full length, and as many waiting, is of no use.
+	most := 2 * s.MaxRunning * room.BlocksFor(context)
+	n := min(int(bytes/int64(blockBytes)), most, kvTokensMax/room.BlockTokens)
+	if n < 1 {
+		return 0, fmt.Errorf("worker: kv tokens: %d bytes of memory are available, a quarter holds no block of %d; free memory or choose a size",
+			available, blockBytes)
+	}
+	return n, nil
+}
+
+// availableBytes is what this process may still allocate, 0 if the system does not say.
+func availableBytes() int64 {
+	free := int64(0)
+	if b, err := os.ReadFile("/proc/meminfo"); err == nil {
+		for line := range strings.Lines(string(b)) {
+			if rest, ok := strings.CutPrefix(line, "MemAvailable:"); ok {
+				kib, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+				free = kib << 10
+			}
+		}
+	}
+	limit, errLimit := readInt("/sys/fs/cgroup/memory.max") // "max" when there is none
+	used, errUsed := readInt("/sys/fs/cgroup/memory.current")
+	if errLimit == nil && errUsed == nil {
+		if left := max(limit-used, 0); free == 0 || left < free {
+			free = left
+		}
+	}
+	return free
+}
+
+func readInt(path string) (int64, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+}
+
+// ErrCanary is returned by Close when a block changed while it was free.
+var ErrCanary = errors.New("worker: a free block was written to")
+
+// canaryByte fills free blocks: not zero, as unused rows are, and an odd pattern as floats.
+const canaryByte = 0xA5
+
+// canary watches the free blocks of a pool (W7). The loop owns it; nil watches nothing.
+type canary struct {
+	engine Engine
+	want   []byte // one block of the pattern
+	free   []bool // [blocks] holds the pattern
+	hit    func(block int32, offset int)
+	hits   int
+}
+
+func newCanary(e Engine, hit func(block int32, offset int)) *canary {
+	c := &canary{engine: e, free: make([]bool, e.Blocks()), hit: hit}
+	c.want = bytes.Repeat([]byte{canaryByte}, len(e.Block(0)))
+	for i := range c.free {
+		c.fill(int32(i))
+	}
+	return c
+}
+
+func (c *canary) fill(b int32) {
+	copy(c.engine.Block(b), c.want)
+	c.free[b] = true
+}
+
+// freed fills blocks that have just become free. One that was given out and never used must
+// still hold its pattern.
+func (c *canary) freed(blocks []int32) {
+	if c == nil {
+		return
+	}
+	for _, b := range blocks {
+		c.check(b)
+		c.fill(b)
+	}
+}
+
+// used checks the blocks of a table at their first use.
+func (c *canary) used(blocks []int32) {
+	if c == nil {
+		return
+	}
+	for _, b := range blocks {
+		c.check(b)
+		c.free[b] = false
+	}
+}
+
+func (c *canary) check(b int32) {
+	if !c.free[b] {
+		return
+	}
+	if got := c.engine.Block(b); !bytes.Equal(got, c.want) {
+		c.hits++
+		at := 0
+		for got[at] == canaryByte {
+			at++
+		}
+		c.hit(b, at)
+	}
+}
+
+// last checks every block that is free, at the end.
+func (c *canary) last() error {
+	if c == nil {
+		return nil
+	}
+	for b := range c.free {
+		c.check(int32(b))
+	}
+	if c.hits > 0 {
+		return fmt.Errorf("%w: %d times", ErrCanary, c.hits)
+	}
+	return nil
+}
