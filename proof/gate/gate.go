@@ -1,0 +1,22 @@
+package gate
+
+import (
+	"baton/proof/explore"
+	"baton/proof/relaysim"
+)
+
+// Scope is one exploration, by name.
+type Scope struct {
+	Name    string
+	Nightly bool // too large for every change
+	Run     func() explore.Report
+}
+
+// Scopes lists all, those of the room protocol first.
+func Scopes() []Scope {
+	var all []Scope
+	for _, s := range relaysim.Scopes() {
+		all = append(all, Scope{Name: s.Name, Run: s.Run})
+	}
+	return all
+}

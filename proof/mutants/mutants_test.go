@@ -1,0 +1,153 @@
+package mutants
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// together is how many mutants are built at a time: a build of its own takes one core.
+const together = 2
+
+// patience bounds one mutant: a mutated core may run for ever.
+const patience = 2 * time.Minute
+
+// TestMutantsDie builds the gate with every patch and demands that its scope breaks as said.
+func TestMutantsDie(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the gate once per mutant")
+	}
+	patches, err := filepath.Glob("*.patch")
+	if err != nil || len(patches) == 0 {
+		t.Fatalf("no mutants: %v", err)
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn := make(chan bool, together)
+	for _, name := range patches {
+		t.Run(strings.TrimSuffix(name, ".patch"), func(t *testing.T) {
+			t.Parallel()
+			turn <- true
+			defer func() { <-turn }()
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := Parse(name, string(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			judge(t, m, run(t, m, root))
+		})
+	}
+}
+
+// run explores the mutant's scope with the mutant in the place of the production files.
+func run(t *testing.T, m *Mutant, root string) string {
+	changed, err := m.Apply(func(name string) (string, error) {
+		b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+		return string(b), err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	replace := map[string]string{}
+	for name, text := range changed {
+		copied := filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
+		if err := os.WriteFile(copied, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		replace[filepath.Join(root, filepath.FromSlash(name))] = copied
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(list, overlay, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	cmd := exec.CommandContext(ctx, "go", "test", "-p", "1", "-vet", "off", "-overlay", list, "-run", "^TestScope$", "baton/proof/gate")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "BATON_SCOPE="+m.Scope)
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		t.Fatalf("the mutant survives in scope %q: %s\n%s", m.Scope, m.Why, out)
+	}
+	if ctx.Err() != nil {
+		t.Fatalf("no answer in %v", patience)
+	}
+	return string(out)
+}
+
+// judge demands that the mutant broke what its header says, and no other way.
+func judge(t *testing.T, m *Mutant, out string) {
+	_, found, ok := strings.Cut(out, "explore: "+m.Breaks+" does not hold: ")
+	if !ok || !strings.Contains(found, m.Says) {
+		t.Fatalf("want %s to break and %q to be said, got\n%s", m.Breaks, m.Says, out)
+	}
+	_, chart, _ := strings.Cut(found, "\n")
+	chart, _, _ = strings.Cut(chart, "--- FAIL")
+	var lines []string
+	for line := range strings.Lines(chart) {
+		if strings.TrimSpace(line) == "" {
+			break
+		}
+		lines = append(lines, strings.TrimPrefix(strings.TrimSuffix(line, "\n"), "        "))
+	}
+	t.Logf("%s\n%s", m.Why, strings.Join(lines, "\n"))
+	if m.Chart == "" {
+		return
+	}
+	want, err := os.ReadFile(filepath.Join("testdata", m.Chart))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(lines, "\n") + "\n"; got != string(want) {
+		t.Errorf("the chart is\n%swant testdata/%s\n%s", got, m.Chart, want)
+	}
+}
+
+func TestParseSaysWhatIsWrong(t *testing.T) {
+	for name, text := range map[string]string{
+		"no property":     "# why\n# scope: s\n--- a/f\n+++ b/f\n@@\n-a\n+b\n",
+		"no patch":        "# why\n# breaks: TERM\n# scope: s\n",
+		"no file":         "# why\n@@\n",
+		"not a patch":     "why\n",
+		"unmarked line":   "# why\n--- a/f\n+++ b/f\n@@\na\n",
+		"no comment":      "# breaks: TERM\n# scope: s\n+++ b/f\n@@\n-a\n+b\n",
+		"comment in body": "# why\n# breaks: TERM\n# scope: s\n+++ b/f\n@@\n# no\n",
+	} {
+		if m, err := Parse(name, text); err == nil {
+			t.Errorf("%s: %+v, want an error", name, m)
+		}
+	}
+}
+
+func TestApplyWantsItsLinesOnce(t *testing.T) {
+	m, err := Parse("m", "# why\n# breaks: TERM\n# scope: s\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n a\n-b\n+c\n+d\n@@ -9 +9 @@\n-z\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ text, want string }{
+		{"x\na\nb\nz\n", "x\na\nc\nd\n"},
+		{"z\na\nb\n", "a\nc\nd\n"},
+		{"a\nb\na\nb\nz\n", ""}, // twice
+		{"aa\nb\nz\n", ""},      // never
+	} {
+		got, err := m.Apply(func(string) (string, error) { return c.text, nil })
+		if (err == nil) != (c.want != "") || got["f"] != c.want {
+			t.Errorf("%q becomes %q, %v; want %q", c.text, got["f"], err, c.want)
+		}
+	}
+}
