@@ -1,4 +1,248 @@
 package kernel
 
-func archTables() []*table { return nil }
-func pause()               {}
+import (
+	"math"
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+)
+
+// archTables returns the vector levels that this processor has, lowest first.
+func archTables() []*table {
+	x := &cpu.X86
+	if !x.HasAVX2 || !x.HasFMA || !x.HasF16C {
+		return nil
+	}
+	t := &table{
+		level: AVX2,
+		mm: [formats]func(mmCall, int){
+			F32: func(c mmCall, n int) { c.inParts(&mmF32AVX2, n, 2, 64) }, BF16: func(c mmCall, n int) { c.inParts(&mmBF16AVX2, n, 2, 64) },
+			Q8_0: func(c mmCall, n int) { c.inParts(&mmQ8AVX2, n, 1, q8TokenBytes) },
+			Q4_0: func(c mmCall, n int) { c.inParts(&mmQ40AVX2, n, 1, q8TokenBytes) },
+			Q4_1: func(c mmCall, n int) { c.inParts(&mmQ41AVX2, n, 1, q8TokenBytes) },
+		},
+		quantise: quantiseAVX2,
+		rmsNorm: func(dst, x, w []float32, eps float32) {
+			if len(x)%16 != 0 {
+				rmsNormGo(dst, x, w, eps)
+				return
+			}
+			rmsNormAVX2(&dst[0], &x[0], &w[0], len(x), eps)
+		},
+		ropeHalf: ropeHalfVec, ropePairs: ropePairsVec, add: addVec, scale: scaleVec, maxOf: maxOfVec, dot: dotVec,
+		siluMul: func(dst, gate, up []float32) {
+			n := len(dst) &^ 15
+			if n > 0 {
+				siluMulAVX2(&dst[0], &gate[0], &up[0], n)
+			}
+			if n < len(dst) {
+				var g, u [16]float32
+				copy(g[:], gate[n:])
+				copy(u[:], up[n:])
+				siluMulAVX2(&g[0], &g[0], &u[0], 16)
+				copy(dst[n:], g[:])
+			}
+		},
+		expSum: func(dst, x []float32, peak float32) float32 {
+			return expSumVec(expSumAVX2, dst, x, peak)
+		},
+		scores: [2]func(pageCall, int){
+			func(c pageCall, n int) { c.scoresInParts(&scoresBF16AVX2, n) },
+			func(c pageCall, n int) { c.scoresInParts(&scoresF32AVX2, n) },
+		},
+		mix: [2]func(pageCall, int){
+			func(c pageCall, n int) { c.mixInParts(&mixBF16AVX2, n) },
+			func(c pageCall, n int) { c.mixInParts(&mixF32AVX2, n) },
+		},
+		softmaxPage: softmaxPageAVX2,
+	}
+	tables := []*table{t}
+	if !x.HasAVX512F || !x.HasAVX512BW || !x.HasAVX512VL || !x.HasAVX512DQ {
+		return tables
+	}
+	tables = append(tables, avx512Table(*t))
+	if x.HasAVX512VNNI {
+		tables = append(tables, vnniTable(*tables[1]))
+	}
+	return tables
+}
+
+// avx512Table replaces what AVX-512 does better. Products with int8 stay: without VNNI they need 16-bit steps and
+// gain little from the width.
+func avx512Table(t table) *table {
+	t.level = AVX512
+	t.mm[F32] = func(c mmCall, n int) { c.float512(&mmF32AVX512, &mmF32AVX512p4, 2048, n) }
+	t.mm[BF16] = func(c mmCall, n int) { c.float512(&mmBF16AVX512, &mmBF16AVX512p4, 1024, n) }
+	t.rmsNorm = func(dst, x, w []float32, eps float32) {
+		if len(x)%16 != 0 {
+			rmsNormGo(dst, x, w, eps)
+			return
+		}
+		rmsNormAVX512(&dst[0], &x[0], &w[0], len(x), eps)
+	}
+	t.siluMul = func(dst, gate, up []float32) {
+		n := len(dst) &^ 15
+		if n > 0 {
+			siluMulAVX512(&dst[0], &gate[0], &up[0], n)
+		}
+		if n < len(dst) {
+			var g, u [16]float32
+			copy(g[:], gate[n:])
+			copy(u[:], up[n:])
+			siluMulAVX512(&g[0], &g[0], &u[0], 16)
+			copy(dst[n:], g[:])
+		}
+	}
+	t.expSum = func(dst, x []float32, peak float32) float32 { return expSumVec(expSumAVX512, dst, x, peak) }
+	t.scores = [2]func(pageCall, int){
+		func(c pageCall, n int) { scoresBF16AVX512[n](c.base, c.table, c.size, c.pages, c.dims, c.x, c.y) },
+		func(c pageCall, n int) { scoresF32AVX512[n](c.base, c.table, c.size, c.pages, c.dims, c.x, c.y) },
+	}
+	t.mix = [2]func(pageCall, int){
+		func(c pageCall, n int) { c.mix512(&mixBF16AVX512, &mixp4BF16AVX512, n) },
+		func(c pageCall, n int) { c.mix512(&mixF32AVX512, &mixp4F32AVX512, n) },
+	}
+	t.softmaxPage = softmaxPageAVX512
+	return &t
+}
+
+func vnniTable(t table) *table {
+	t.level = VNNI
+	t.mm[Q8_0] = func(c mmCall, n int) { mmQ8VNNI[n](c.w, c.x, c.y, c.kb, c.np, c.xs, c.ldy) }
+	t.mm[Q4_0] = func(c mmCall, n int) { mmQ40VNNI[n](c.w, c.x, c.y, c.kb, c.np, c.xs, c.ldy) }
+	t.mm[Q4_1] = func(c mmCall, n int) { mmQ41VNNI[n](c.w, c.x, c.y, c.kb, c.np, c.xs, c.ldy) }
+	return &t
+}
+
+type mmKernels = [17]func(w, x unsafe.Pointer, y *float32, kb, np, xs, ldy int)
+
+// inParts serves n tokens with kernels for fewer. perBlock is how many of the kernel's blocks are 32 columns,
+// tokenBytes the distance between tokens in a group.
+func (c mmCall) inParts(k *mmKernels, n, perBlock, tokenBytes int) {
+	for n > 0 {
+		m := min(n, 6)
+		for k[m] == nil {
+			m--
+		}
+		k[m](c.w, c.x, c.y, c.kb*perBlock, c.np, c.xs, c.ldy)
+		c.x = unsafe.Add(c.x, m*tokenBytes)
+		c.y = (*float32)(unsafe.Add(unsafe.Pointer(c.y), m*c.ldy))
+		n -= m
+	}
+}
+
+// float512 uses the kernels for four panels at once where there are some; block is the size of 32 columns.
+func (c mmCall) float512(one, four *mmKernels, block, n int) {
+	if four[n] != nil && c.np >= 4 {
+		np := c.np &^ 3
+		four[n](c.w, c.x, c.y, 2*c.kb, np, c.xs, c.ldy)
+		c.w = unsafe.Add(c.w, np*c.kb*block)
+		c.y = (*float32)(unsafe.Add(unsafe.Pointer(c.y), np*PanelRows*4))
+		c.np -= np
+	}
+	if c.np > 0 {
+		one[n](c.w, c.x, c.y, 2*c.kb, c.np, c.xs, c.ldy)
+	}
+}
+
+type (
+	pageKernels     = [17]func(base unsafe.Pointer, table *int32, size, pages, dims int, x, y *float32)
+	partPageKernels = [17]func(base unsafe.Pointer, table *int32, size, pages, dims int, x, y *float32, xs int)
+)
+
+func (c pageCall) scoresInParts(k *partPageKernels, n int) {
+	for at, m := 0, 0; at < n; at += m {
+		m = min(n-at, 6)
+		for k[m] == nil {
+			m--
+		}
+		k[m](c.base, c.table, c.size, c.pages, c.dims, &line(c.x, at)[0], &line(c.y, at)[0], 64*n)
+	}
+}
+
+func (c pageCall) mixInParts(k *partPageKernels, n int) {
+	for at, m := 0, 0; at < n; at += m {
+		m = min(n-at, 6)
+		for k[m] == nil {
+			m--
+		}
+		k[m](c.base, c.table, c.size, c.pages, c.dims, &line(c.x, at)[0], &line(c.y, at*c.dims)[0], 64*n)
+	}
+}
+
+// mix512 uses the kernels for 64 dimensions at once where they help. The kernels find the results of a column at the
+// distance that dims says, so a call is for all dimensions or none.
+func (c pageCall) mix512(one, four *pageKernels, n int) {
+	if four[n] != nil && c.dims%4 == 0 {
+		one = four
+	}
+	one[n](c.base, c.table, c.size, c.pages, c.dims, c.x, c.y)
+}
+
+func ropeHalfVec(x, cos, sin []float32) {
+	h := len(cos)
+	if h%16 != 0 {
+		ropeHalfGo(x, cos, sin)
+		return
+	}
+	ropeHalfAVX2(&x[0], &cos[0], &sin[0], h)
+}
+
+func ropePairsVec(x, cos, sin []float32) {
+	n := len(x) &^ 15
+	if n > 0 {
+		ropePairsAVX2(&x[0], &cos[0], &sin[0], n)
+	}
+	ropePairsGo(x[n:], cos[n/2:], sin[n/2:])
+}
+
+func addVec(dst, x []float32) {
+	n := len(x) &^ 15
+	if n > 0 {
+		addAVX2(&dst[0], &x[0], n)
+	}
+	addGo(dst[n:], x[n:])
+}
+
+func scaleVec(x []float32, by float32) {
+	n := len(x) &^ 15
+	if n > 0 {
+		scaleAVX2(&x[0], n, by)
+	}
+	scaleGo(x[n:], by)
+}
+
+func maxOfVec(x []float32) float32 {
+	n := len(x) &^ 15
+	if n == 0 {
+		return maxOfGo(x)
+	}
+	return max(maxOfAVX2(&x[0], n), maxOfGo(x[n:]))
+}
+
+func dotVec(a, b []float32) float32 {
+	n := len(a) &^ 15
+	sum := dotGo(a[n:], b[n:])
+	if n > 0 {
+		sum += dotAVX2(&a[0], &b[0], n)
+	}
+	return sum
+}
+
+// expSumVec pads the last elements with minus infinity, whose exponential is zero.
+func expSumVec(k func(dst, x *float32, n int, peak float32) float32, dst, x []float32, peak float32) float32 {
+	n, sum := len(x)&^15, float32(0)
+	if n > 0 {
+		sum = k(&dst[0], &x[0], n, peak)
+	}
+	if n < len(x) {
+		var tail [16]float32
+		for i := range tail {
+			tail[i] = float32(math.Inf(-1))
+		}
+		copy(tail[:], x[n:])
+		sum += k(&tail[0], &tail[0], 16, peak)
+		copy(dst[n:], tail[:])
+	}
+	return sum
+}

@@ -120,7 +120,7 @@ func (g *chunkGroup) run(keys unsafe.Pointer, table []int32, h, c0, n int) {
 	for at := 0; at < pages; at += step {
 		call.table, call.pages = &table[at], min(step, pages-at)
 		call.x, call.y = &g.s.q[0], &g.s.s[at*n*16]
-		active.scores[kind](&call, n)
+		active.scores[kind](call, n)
 	}
 	var norm [groupTokens]float32
 	for j := range n {
@@ -132,7 +132,7 @@ func (g *chunkGroup) run(keys unsafe.Pointer, table []int32, h, c0, n int) {
 	for at := 0; at < pages; at += step {
 		call.table, call.pages = &table[at], min(step, pages-at)
 		call.x, call.y = &g.s.s[at*n*16], &g.s.o[0]
-		active.mix[kind](&call, n)
+		active.mix[kind](call, n)
 	}
 	for j := range n {
 		i, head := (c0+j)/g.share, h*g.share+(c0+j)%g.share
@@ -143,7 +143,7 @@ func (g *chunkGroup) run(keys unsafe.Pointer, table []int32, h, c0, n int) {
 	}
 }
 
-func (c *pageCall) page(i int) unsafe.Pointer {
+func (c pageCall) page(i int) unsafe.Pointer {
 	b := *(*int32)(unsafe.Add(unsafe.Pointer(c.table), 4*i))
 	return unsafe.Add(c.base, int(b)*c.size)
 }
@@ -153,7 +153,7 @@ func line(x *float32, i int) *[16]float32 {
 	return (*[16]float32)(unsafe.Add(unsafe.Pointer(x), 64*i))
 }
 
-func scoresBF16Go(c *pageCall, n int) {
+func scoresBF16Go(c pageCall, n int) {
 	for p := range c.pages {
 		for j := range n {
 			acc := (*panelSum)(line(c.y, p*n+j))
@@ -165,7 +165,7 @@ func scoresBF16Go(c *pageCall, n int) {
 	}
 }
 
-func scoresF32Go(c *pageCall, n int) {
+func scoresF32Go(c pageCall, n int) {
 	for p := range c.pages {
 		for j := range n {
 			acc := (*panelSum)(line(c.y, p*n+j))
@@ -187,7 +187,7 @@ func f32Block(acc *panelSum, w unsafe.Pointer, xs *[16]float32) {
 	}
 }
 
-func mixBF16Go(c *pageCall, n int) {
+func mixBF16Go(c pageCall, n int) {
 	for p := range c.pages {
 		for j := range n {
 			for d := range c.dims {
@@ -197,7 +197,7 @@ func mixBF16Go(c *pageCall, n int) {
 	}
 }
 
-func mixF32Go(c *pageCall, n int) {
+func mixF32Go(c pageCall, n int) {
 	for p := range c.pages {
 		for j := range n {
 			for d := range c.dims {

@@ -9,7 +9,7 @@ import (
 type table struct {
 	level Level
 	// mm multiplies np consecutive panels from w on with n tokens (1..16) of one group.
-	mm [formats]func(c *mmCall, n int)
+	mm [formats]func(c mmCall, n int)
 	// quantise fills one token's records of an Input.
 	quantise func(dst unsafe.Pointer, x *float32, blocks, stride int)
 
@@ -22,8 +22,8 @@ type table struct {
 	expSum      func(dst, x []float32, peak float32) float32
 	dot         func(a, b []float32) float32
 	scale       func(x []float32, by float32)
-	scores      [2]func(c *pageCall, n int)
-	mix         [2]func(c *pageCall, n int)
+	scores      [2]func(c pageCall, n int)
+	mix         [2]func(c pageCall, n int)
 	softmaxPage func(s *float32, stride, pages, tokens int) float32
 }
 
@@ -79,7 +79,7 @@ func MatMul(y []float32, ldy int, w *Matrix, in *Input, p0, p1 int) {
 			step := max(1, unitsMax/(blocks*c))
 			for q := p; q < end; q += step {
 				call.w, call.y, call.np = w.panel(q), &y[j*ldy+q*PanelRows], min(step, end-q)
-				mm(&call, c)
+				mm(call, c)
 			}
 		}
 	}
@@ -92,12 +92,12 @@ const runBytes = 256 << 10
 func genericTable() *table {
 	return &table{
 		level:    Generic,
-		mm:       [formats]func(*mmCall, int){mmF32Go, mmBF16Go, mmQ8Go, mmQ40Go, mmQ41Go},
+		mm:       [formats]func(mmCall, int){mmF32Go, mmBF16Go, mmQ8Go, mmQ40Go, mmQ41Go},
 		quantise: quantiseGo,
 		rmsNorm:  rmsNormGo, ropeHalf: ropeHalfGo, ropePairs: ropePairsGo, siluMul: siluMulGo, add: addGo, scale: scaleGo,
 		maxOf: maxOfGo, expSum: expSumGo, dot: dotGo,
-		scores:      [2]func(*pageCall, int){scoresBF16Go, scoresF32Go},
-		mix:         [2]func(*pageCall, int){mixBF16Go, mixF32Go},
+		scores:      [2]func(pageCall, int){scoresBF16Go, scoresF32Go},
+		mix:         [2]func(pageCall, int){mixBF16Go, mixF32Go},
 		softmaxPage: softmaxPageGo,
 	}
 }
@@ -106,7 +106,7 @@ func genericTable() *table {
 type panelSum [PanelRows]float32
 
 // eachPanel runs the body for every panel and token of a call; size is the bytes of a block of 32 columns.
-func (c *mmCall) eachPanel(n, size int, body func(acc *panelSum, w, x unsafe.Pointer), tokenBytes int) {
+func (c mmCall) eachPanel(n, size int, body func(acc *panelSum, w, x unsafe.Pointer), tokenBytes int) {
 	for p := range c.np {
 		for j := range n {
 			acc := (*panelSum)(unsafe.Add(unsafe.Pointer(c.y), j*c.ldy+p*PanelRows*4))
@@ -116,7 +116,7 @@ func (c *mmCall) eachPanel(n, size int, body func(acc *panelSum, w, x unsafe.Poi
 	}
 }
 
-func mmF32Go(c *mmCall, n int) {
+func mmF32Go(c mmCall, n int) {
 	c.eachPanel(n, 2048, func(acc *panelSum, w, x unsafe.Pointer) {
 		for range 2 * c.kb {
 			xs := (*[16]float32)(x)
@@ -131,7 +131,7 @@ func mmF32Go(c *mmCall, n int) {
 	}, 64)
 }
 
-func mmBF16Go(c *mmCall, n int) {
+func mmBF16Go(c mmCall, n int) {
 	c.eachPanel(n, 1024, func(acc *panelSum, w, x unsafe.Pointer) {
 		for range 2 * c.kb {
 			bf16Block(acc, w, (*[16]float32)(x))
@@ -152,7 +152,7 @@ func bf16Block(acc *panelSum, w unsafe.Pointer, xs *[16]float32) {
 	}
 }
 
-func mmQ8Go(c *mmCall, n int) {
+func mmQ8Go(c mmCall, n int) {
 	c.eachPanel(n, 544, func(acc *panelSum, w, x unsafe.Pointer) {
 		for range c.kb {
 			rec := (*q8Record)(x)
@@ -183,7 +183,7 @@ func nibbleSum(q *[4][PanelRows][4]byte, r int, x *[BlockCols]int8) int32 {
 	return sum
 }
 
-func mmQ40Go(c *mmCall, n int) {
+func mmQ40Go(c mmCall, n int) {
 	c.eachPanel(n, 288, func(acc *panelSum, w, x unsafe.Pointer) {
 		for range c.kb {
 			rec := (*q8Record)(x)
@@ -198,7 +198,7 @@ func mmQ40Go(c *mmCall, n int) {
 	}, q8TokenBytes)
 }
 
-func mmQ41Go(c *mmCall, n int) {
+func mmQ41Go(c mmCall, n int) {
 	c.eachPanel(n, 320, func(acc *panelSum, w, x unsafe.Pointer) {
 		for range c.kb {
 			rec := (*q8Record)(x)
