@@ -173,7 +173,7 @@ func (c *clientRequest) heard(e *ending) *openai.Error {
 			c.usage.PromptDetails.CachedTokens+e.end.Cached)
 		return nil
 	}
-	if e.unplaced && e.end.Outcome == room.Open {
+	if e.unplaced {
 		return unavailable("no worker is ready to take requests")
 	}
 	if e.outcome.Cause == room.Cancelled && !c.g.Serving() {

@@ -56,9 +56,8 @@ type call struct {
 	prefill  string
 	decode   string
 	link     string
-	worker   int32
 	end      leg.End // of the decode leg that succeeded, or of the first leg that did not
-	unplaced bool    // no worker was there to take the last attempt
+	unplaced bool    // no worker was there, not even for a first attempt
 	line     leg.Line
 }
 
@@ -210,7 +209,7 @@ func (l *loop) rid(req uint64) string {
 func (l *loop) place(e *relay.Effect) {
 	c := l.calls[e.Req]
 	prefill, decode := l.roster.pair(e.Exclude, e.Innocent)
-	c.unplaced = decode == nil
+	c.unplaced = decode == nil && c.room == 0
 	ev := relay.Event{Kind: relay.Pair, Req: e.Req, Attempt: e.Attempt, OK: decode != nil, Prefill: relay.NoWorker}
 	if decode == nil {
 		ev.Outcome = room.Fail(room.WorkerLost)
