@@ -26,7 +26,7 @@ func Scopes() []Named {
 		sc.Gone, sc.NoPair = true, true
 	})
 	few := with(all, func(sc *Scope) { sc.Causes = []room.Cause{room.WorkerLost} })
-	retried := []string{"success", "cancelled", "retry", "second attempt succeeds", "failed while streaming", "crossed close"}
+	retried := []string{"success", "cancelled", "retry", "second attempt succeeds", "failed while streaming", "crossed close", "late close"}
 	return []Named{
 		{"relay PROMPT one", all, explore.Options{Ask: explore.PROMPT, Must: retried}},
 		{"relay TERM one", with(all, func(sc *Scope) { sc.Silent = true }),

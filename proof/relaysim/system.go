@@ -41,6 +41,7 @@ const (
 	Accept       // a worker accepts its leg
 	Work         // a worker goes on: prefill ends, decode brings a piece or its finish reason
 	Deliver      // the gateway hears the next thing in a leg's line
+	Late         // the gateway hears that a leg of an old attempt is closed
 	Fire         // a timer
 	Break        // a leg ends with a cause
 	Early        // a decode leg ends without a finish reason
@@ -58,7 +59,7 @@ func (s *System) Clone(w *World) World { return w.clone() }
 func (s *System) Done(w *World) bool {
 	for i := range w.requests {
 		r := &w.requests[i]
-		if !r.ended || r.legs[0].loaded || r.legs[1].loaded || len(r.legs[0].waiting)+len(r.legs[1].waiting) > 0 {
+		if !r.ended || r.late != [2]int32{} || r.legs[0].loaded || r.legs[1].loaded || r.legs[0].posted+r.legs[1].posted > 0 {
 			return false
 		}
 	}
@@ -112,7 +113,10 @@ func (s *System) Events(w *World, dst []Event) []Event {
 
 func (s *System) legEvents(r *request, n uint8, at relay.Leg, dst []Event) []Event {
 	l := &r.legs[at]
-	if len(l.waiting) > 0 {
+	if r.late[at] != 0 {
+		dst = append(dst, Event{Kind: Late, Req: n, Leg: at})
+	}
+	if l.posted > 0 {
 		dst = append(dst, Event{Kind: Deliver, Req: n, Leg: at})
 	}
 	if l.state != dialled && l.state != working || l.silent {
@@ -172,48 +176,50 @@ func (s *System) Apply(w *World, e Event) error {
 			ev.Prefill, ev.Decode = s.pair(r)
 		}
 		r.placing, r.excluded = 0, nil
+		for i := range r.legs { // it ended by itself, and was closed: only LegClosed can be left
+			if r.legs[i].posted > 0 {
+				r.late[i] = r.attempt
+			}
+		}
 		r.legs = [2]leg{}
 		return s.step(w, ev)
 	case Fire:
 		return s.step(w, relay.Event{Kind: relay.TimerFired, Timer: relay.Timer{Req: id, Name: e.Timer}})
 	case Deliver:
-		ev := l.waiting[0]
-		l.waiting = slices.Delete(l.waiting, 0, 1)
+		p := l.hear()
+		return s.step(w, relay.Event{Kind: p.kind, Req: id, Attempt: r.attempt, Leg: e.Leg, N: 1, Outcome: p.outcome, Finished: p.finished, Said: p.said})
+	case Late:
+		ev := relay.Event{Kind: relay.LegClosed, Req: id, Attempt: r.late[e.Leg], Leg: e.Leg}
+		r.late[e.Leg] = 0
 		return s.step(w, ev)
 	case Accept:
 		l.state = working
-		s.post(r, id, e.Leg, relay.Event{Kind: relay.LegOpen})
+		l.say(post{kind: relay.LegOpen})
 	case Work:
-		s.work(r, id, e.Leg)
+		s.work(l, e.Leg)
 	case Break:
-		s.finish(r, id, e.Leg, relay.Event{Outcome: room.Fail(e.Cause), Said: e.Said})
+		l.finish(post{outcome: room.Fail(e.Cause), said: e.Said})
 	case Early:
-		s.finish(r, id, e.Leg, relay.Event{Outcome: room.Done()})
+		l.finish(post{outcome: room.Done()})
 	case Silence:
 		l.silent = true
 	}
 	return nil
 }
 
-func (s *System) post(r *request, id uint64, at relay.Leg, ev relay.Event) {
-	ev.Req, ev.Attempt, ev.Leg = id, r.attempt, at
-	r.legs[at].waiting = append(r.legs[at].waiting, ev)
+func (l *leg) finish(p post) {
+	l.state = finished
+	p.kind = relay.LegEnd
+	l.say(p)
 }
 
-func (s *System) finish(r *request, id uint64, at relay.Leg, ev relay.Event) {
-	r.legs[at].state = finished
-	ev.Kind = relay.LegEnd
-	s.post(r, id, at, ev)
-}
-
-func (s *System) work(r *request, id uint64, at relay.Leg) {
-	l := &r.legs[at]
+func (s *System) work(l *leg, at relay.Leg) {
 	if at == relay.Decode && l.pieces < s.scope.Tokens {
 		l.pieces++
-		s.post(r, id, at, relay.Event{Kind: relay.Tokens, N: 1})
+		l.say(post{kind: relay.Tokens})
 		return
 	}
-	s.finish(r, id, at, relay.Event{Outcome: room.Done(), Finished: at == relay.Decode, Said: true})
+	l.finish(post{outcome: room.Done(), finished: at == relay.Decode, said: true})
 }
 
 func (s *System) Key(w *World, b []byte) []byte {
@@ -221,7 +227,7 @@ func (s *System) Key(w *World, b []byte) []byte {
 	b = append(b, flag(w.drained))
 	for i := range w.requests {
 		r := &w.requests[i]
-		b = append(b, flag(r.arrived), flag(r.gone), flag(r.ended), flag(r.forwarded), byte(r.placing), byte(r.attempt))
+		b = append(b, flag(r.arrived), flag(r.gone), flag(r.ended), flag(r.forwarded), byte(r.placing), byte(r.attempt), byte(r.late[0]), byte(r.late[1]))
 		for _, x := range r.excluded {
 			b = append(b, byte(x))
 		}
@@ -233,9 +239,9 @@ func (s *System) Key(w *World, b []byte) []byte {
 }
 
 func (l *leg) key(b []byte) []byte {
-	b = append(b, '|', byte(l.state), byte(l.worker), byte(l.pieces), flag(l.closed), flag(l.silent), flag(l.loaded), byte(len(l.waiting)))
-	for _, ev := range l.waiting {
-		b = append(b, byte(ev.Kind), byte(ev.Attempt), byte(ev.Outcome.Kind), byte(ev.Outcome.Cause), flag(ev.Finished), flag(ev.Said))
+	b = append(b, '|', byte(l.state), byte(l.worker), byte(l.pieces), flag(l.closed), flag(l.silent), flag(l.loaded), l.posted)
+	for _, p := range l.waiting[:l.posted] {
+		b = append(b, byte(p.kind), byte(p.outcome.Kind), byte(p.outcome.Cause), flag(p.finished)|flag(p.said)<<1)
 	}
 	return b
 }
@@ -248,7 +254,7 @@ func flag(b bool) byte {
 }
 
 func (s *System) Witnesses() []string {
-	return []string{"success", "cancelled", "retry", "second attempt succeeds", "overload", "deadline", "failed while streaming", "crossed close"}
+	return []string{"success", "cancelled", "retry", "second attempt succeeds", "overload", "deadline", "failed while streaming", "crossed close", "late close"}
 }
 
 func (s *System) Shows(w *World) (seen uint64) {
@@ -256,7 +262,7 @@ func (s *System) Shows(w *World) (seen uint64) {
 		r := &w.requests[i]
 		crossed := false
 		for _, l := range r.legs {
-			crossed = crossed || l.closed && len(l.waiting) > 1
+			crossed = crossed || l.closed && l.posted > 1
 		}
 		for i, show := range []bool{
 			r.outcome.Kind == room.Success,
@@ -267,6 +273,7 @@ func (s *System) Shows(w *World) (seen uint64) {
 			r.outcome.Cause == room.Deadline,
 			r.outcome.Kind == room.Failed && r.forwarded,
 			crossed,
+			r.late != [2]int32{},
 		} {
 			if show {
 				seen |= 1 << i
@@ -330,7 +337,9 @@ func (s *System) Name(w *World, e Event) string {
 	case Work:
 		return leg + " goes on"
 	case Deliver:
-		return fmt.Sprintf("%s ──%s──▶ gateway", leg, said(w.of(uint64(e.Req)).legs[e.Leg].waiting[0]))
+		return fmt.Sprintf("%s ──%s──▶ gateway", leg, w.of(uint64(e.Req)).legs[e.Leg].waiting[0])
+	case Late:
+		return fmt.Sprintf("%s of attempt %d ──closed──▶ gateway", leg, w.of(uint64(e.Req)).late[e.Leg])
 	case Fire:
 		return fmt.Sprintf("gateway: %s timer", e.Timer)
 	case Break:
@@ -347,8 +356,8 @@ func (s *System) Name(w *World, e Event) string {
 	return "?"
 }
 
-func said(ev relay.Event) string {
-	switch ev.Kind {
+func (p post) String() string {
+	switch p.kind {
 	case relay.LegOpen:
 		return "accepted"
 	case relay.Tokens:
@@ -356,5 +365,5 @@ func said(ev relay.Event) string {
 	case relay.LegClosed:
 		return "closed"
 	}
-	return fmt.Sprintf("end: %s", ev.Outcome)
+	return fmt.Sprintf("end: %s", p.outcome)
 }

@@ -42,6 +42,7 @@ type request struct {
 	excluded  []int32
 	attempt   int32 // the attempt that legs belong to
 	legs      [2]leg
+	late      [2]int32 // attempt whose LegClosed is still in a line of old; 0 if none
 	forwarded bool
 	ended     bool
 	outcome   room.Outcome
@@ -55,7 +56,34 @@ type leg struct {
 	closed  bool // Close was asked for
 	silent  bool
 	loaded  bool // counted as load of its worker
-	waiting []relay.Event
+	waiting [lineMax]post
+	posted  uint8
+}
+
+// lineMax is the longest line of a leg: accepted, pieces, end, closed.
+const lineMax = 6
+
+// post is what stands in a leg's line: the part of relay.Event that differs.
+type post struct {
+	kind     relay.EventKind
+	finished bool
+	said     bool
+	outcome  room.Outcome
+}
+
+// say puts something at the end of the line.
+func (l *leg) say(p post) {
+	l.waiting[l.posted] = p
+	l.posted++
+}
+
+// hear takes the first thing out of the line.
+func (l *leg) hear() post {
+	p := l.waiting[0]
+	copy(l.waiting[:], l.waiting[1:])
+	l.posted--
+	l.waiting[l.posted] = post{}
+	return p
 }
 
 type legState uint8
@@ -76,9 +104,6 @@ func (w *World) clone() World {
 	for i := range c.requests {
 		r := &c.requests[i]
 		r.excluded = slices.Clone(r.excluded)
-		for l := range r.legs {
-			r.legs[l].waiting = slices.Clone(r.legs[l].waiting)
-		}
 	}
 	return c
 }
@@ -128,7 +153,7 @@ func (s *System) perform(w *World, e relay.Effect) error {
 			return fmt.Errorf("the %s leg of request %d is closed without being open", e.Leg, e.Req)
 		}
 		l.closed, l.state = true, finished
-		l.waiting = append(l.waiting, relay.Event{Kind: relay.LegClosed, Req: e.Req, Attempt: e.Attempt, Leg: e.Leg})
+		l.say(post{kind: relay.LegClosed})
 	case relay.Forward:
 		if r.ended || r.gone {
 			return fmt.Errorf("G1: tokens of request %d are forwarded behind its end", e.Req)
