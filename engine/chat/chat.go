@@ -116,20 +116,28 @@ func (t *Template) Encode(msgs []Message) ([]int32, error) {
 // encode chooses between the two renderings. The marked one is safe by construction (C1), and
 // where the contents put into it give the plain one, it is also exact (C2). Where they do not,
 // the template looks inside the contents (a reasoning template that drops old thoughts); then
-// the plain one counts, if the contents placed no special token in it.
+// the plain one counts, if no content names a special token and none came about in it.
 func (t *Template) encode(msgs []Message, plain, marked string) ([]int32, error) {
 	parts, whole := cut(msgs, marked)
 	if !whole {
 		return t.encodeCut(msgs, plain)
 	}
 	safe := t.encodeParts(parts)
-	if join(parts) == plain {
+	if join(parts) == plain || t.named(msgs) {
 		return safe, nil
 	}
 	if ids := t.tok.Encode(plain, true); slices.Equal(t.specials(ids), t.specials(safe)) {
 		return ids, nil
 	}
 	return safe, nil
+}
+
+// named says whether a content holds the name of a special token.
+func (t *Template) named(msgs []Message) bool {
+	return slices.ContainsFunc(msgs, func(m Message) bool {
+		_, _, _, ok := t.tok.CutSpecial(m.Content)
+		return ok
+	})
 }
 
 // encodeCut is for a template that takes contents apart, so that no sentinel survives: the plain
@@ -147,7 +155,7 @@ func (t *Template) encodeCut(msgs []Message, plain string) ([]int32, error) {
 		return nil, err
 	}
 	ids := t.tok.Encode(plain, true)
-	if !slices.Equal(t.specials(ids), t.specials(t.tok.Encode(neutral, true))) {
+	if t.named(msgs) || !slices.Equal(t.specials(ids), t.specials(t.tok.Encode(neutral, true))) {
 		return nil, &Refused{"the model's chat template takes contents apart, and a content holds the name of a special token; remove it"}
 	}
 	return ids, nil
