@@ -21,6 +21,7 @@ type Decode struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	count  counters
+	blind  bool // benchmarks only: take blocks as they come
 
 	mu     sync.Mutex
 	closed bool

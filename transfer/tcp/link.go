@@ -140,17 +140,16 @@ func (l *link) consumed(n int) {
 	}
 }
 
-// writeControl sends what is queued, and pings when there is nothing for long.
+// writeControl sends what is queued, and pings: always, as a ping costs nothing and a rule
+// without a condition needs no proof.
 func (l *link) writeControl() error {
 	defer l.ctl.Close()
 	ping := time.NewTicker(l.bounds.Silence / pingsPerSilence)
 	defer ping.Stop()
 	var spare []byte
-	quiet := false // nothing was sent since the last tick
 	for {
 		b := l.take(spare[:0])
 		if len(b) > 0 {
-			quiet = false
 			if _, err := l.ctl.Write(b); err != nil {
 				return err
 			}
@@ -161,10 +160,7 @@ func (l *link) writeControl() error {
 			return l.lastWord(spare[:0])
 		case <-l.wake:
 		case <-ping.C:
-			if quiet {
-				l.post(wire.Ping{})
-			}
-			quiet = true
+			l.post(wire.Ping{})
 		}
 	}
 }

@@ -197,7 +197,7 @@ func (r *receiver) place(h wire.Header, blocks []int32) (n int, err error) {
 		}
 		n += got
 		r.l.consumed(got)
-		for ; (verified+1)*r.blockBytes <= n; verified++ {
+		for ; (verified+1)*r.blockBytes <= n && !r.d.blind; verified++ {
 			want := leUint64(r.trail[wire.SumBytes*verified:])
 			if transfer.Sum(r.d.mem.Block(blocks[verified])) != want {
 				return n, errWrongSum
