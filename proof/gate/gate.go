@@ -16,7 +16,7 @@ type Scope struct {
 func Scopes() []Scope {
 	var all []Scope
 	for _, s := range relaysim.Scopes() {
-		all = append(all, Scope{Name: s.Name, Run: s.Run})
+		all = append(all, Scope{Name: s.Name, Nightly: s.Nightly, Run: s.Run})
 	}
 	return all
 }

@@ -11,6 +11,7 @@ type Named struct {
 	Name    string
 	Scope   Scope
 	Options explore.Options
+	Nightly bool // too large for every change
 }
 
 // Run explores it.
@@ -25,17 +26,22 @@ func Scopes() []Named {
 		sc.Causes = []room.Cause{room.ClientError, room.Overload, room.WorkerLost, room.TransferFailed, room.Deadline}
 		sc.Gone, sc.NoPair = true, true
 	})
-	few := with(all, func(sc *Scope) { sc.Causes = []room.Cause{room.WorkerLost} })
 	retried := []string{"success", "cancelled", "retry", "second attempt succeeds", "failed while streaming", "crossed close", "late close"}
+	two := with(all, func(sc *Scope) { // they share one right to run, and the credit for retries
+		sc.Requests, sc.NoPair, sc.Limits.RetryBurst = 2, false, 1
+		sc.Causes = []room.Cause{room.WorkerLost}
+	})
+	shared := []string{"success", "cancelled", "retry", "second attempt succeeds"}
 	return []Named{
-		{"relay PROMPT one", all, explore.Options{Ask: explore.PROMPT, Must: retried}},
-		{"relay TERM one", with(all, func(sc *Scope) { sc.Silent = true }),
-			explore.Options{Ask: explore.TERM, Must: append(retried, "deadline", "overload")}},
-		{"relay TERM unified", with(all, func(sc *Scope) { sc.Silent, sc.Prefills, sc.Tokens = true, 0, 2 }),
-			explore.Options{Ask: explore.TERM, Must: retried}},
-		{"relay PROMPT two queued", with(few, func(sc *Scope) { sc.Requests, sc.NoPair, sc.Limits.MaxTries, sc.Limits.RetryBurst = 2, false, 2, 1 }),
-			explore.Options{Ask: explore.PROMPT, Must: []string{"success", "cancelled", "retry", "second attempt succeeds"}}},
-		{"relay TERM drain", with(one, func(sc *Scope) { sc.Requests, sc.Drain, sc.Gone, sc.Prefills, sc.Limits.MaxTries = 2, true, true, 0, 1 }),
-			explore.Options{Ask: explore.TERM, Must: []string{"success", "overload", "cancelled"}}},
+		{Name: "relay PROMPT one", Scope: all, Options: explore.Options{Ask: explore.PROMPT, Must: retried}},
+		{Name: "relay TERM one", Scope: with(all, func(sc *Scope) { sc.Silent = true }),
+			Options: explore.Options{Ask: explore.TERM, Must: append(retried, "deadline", "overload")}},
+		{Name: "relay TERM unified", Scope: with(all, func(sc *Scope) { sc.Silent, sc.Prefills, sc.Tokens = true, 0, 2 }),
+			Options: explore.Options{Ask: explore.TERM, Must: retried}},
+		{Name: "relay PROMPT two queued", Scope: with(two, func(sc *Scope) { sc.Prefills = 0 }),
+			Options: explore.Options{Ask: explore.PROMPT, Must: shared}},
+		{Name: "relay TERM drain", Scope: with(one, func(sc *Scope) { sc.Requests, sc.Drain, sc.Gone, sc.Prefills, sc.Limits.MaxTries = 2, true, true, 0, 1 }),
+			Options: explore.Options{Ask: explore.TERM, Must: []string{"success", "overload", "cancelled"}}},
+		{Name: "relay PROMPT two pairs", Scope: two, Options: explore.Options{Ask: explore.PROMPT, Must: shared}, Nightly: true},
 	}
 }
