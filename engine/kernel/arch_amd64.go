@@ -55,6 +55,7 @@ func archTables() []*table {
 			func(c pageCall, n int) { c.mixInParts(&mixF32AVX2, n) },
 		},
 		softmaxPage: softmaxPageAVX2,
+		storeKV:     storeKVAVX2,
 	}
 	tables := []*table{t}
 	if !x.HasAVX512F || !x.HasAVX512BW || !x.HasAVX512VL || !x.HasAVX512DQ {

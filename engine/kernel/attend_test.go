@@ -134,6 +134,23 @@ func TestStoringIntoABlockForgetsItsFormerOwner(t *testing.T) {
 	}
 }
 
+func TestStoredBlocksAgreeAcrossLevels(t *testing.T) {
+	l := KVLayout{Layers: 1, KVHeads: 2, HeadDim: 80}
+	var want []byte
+	atEachLevel(t, func(t *testing.T) {
+		r := newRand(13)
+		block := make([]byte, l.BlockBytes())
+		for token := range 11 {
+			l.StoreKV(block, 0, token, randFloats(r, 160), randFloats(r, 160))
+		}
+		if want == nil {
+			want = block
+		} else if !slices.Equal(block, want) {
+			t.Error("the blocks differ")
+		}
+	})
+}
+
 func TestLayoutsOutOfBoundsAreRefused(t *testing.T) {
 	for _, l := range []KVLayout{{0, 1, 64, KVBF16}, {1, 0, 64, KVBF16}, {1, 1, 24, KVBF16}, {1, 1, 1024, KVBF16}, {1, 1, 64, 7}} {
 		if l.Check() == nil {

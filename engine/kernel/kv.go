@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"unsafe"
 )
 
 // PageTokens is the number of tokens in a KV block: the rows of a panel.
@@ -71,7 +72,8 @@ func (l KVLayout) LayerBytes() int { return 2 * l.KVHeads * l.pageBytes() }
 func (l KVLayout) BlockBytes() int { return l.Layers * l.LayerBytes() }
 
 // StoreKV writes the keys and values of one token, each [KVHeads*HeadDim], into its place of a block. Storing token 0
-// of a block clears the layer's other 15 places first, so that attention never reads what a former owner left.
+// of a block clears the layer's other 15 places first, so that attention never reads what a former owner left. The
+// tokens of one block are therefore stored in order, and, as neighbours share bytes, for one head by one thread.
 func (l KVLayout) StoreKV(block []byte, layer, token int, k, v []float32) {
 	l.StoreHeads(block, layer, token, 0, l.KVHeads, k, v)
 }
@@ -88,23 +90,34 @@ func (l KVLayout) StoreHeads(block []byte, layer, token, h0, h1 int, k, v []floa
 		if token == 0 {
 			clear(page)
 		}
-		l.storePage(page, token, k[h*l.HeadDim:][:l.HeadDim], v[h*l.HeadDim:][:l.HeadDim])
+		hk, hv := k[h*l.HeadDim:][:l.HeadDim], v[h*l.HeadDim:][:l.HeadDim]
+		if l.Type == KVF32 {
+			l.storeF32(page, token, hk, hv)
+		} else {
+			active.storeKV(unsafe.Pointer(&page[0]), token, &hk[0], &hv[0], l.HeadDim/16)
+		}
 	}
 }
 
-func (l KVLayout) storePage(page []byte, token int, k, v []float32) {
+func (l KVLayout) storeF32(page []byte, token int, k, v []float32) {
 	le := binary.LittleEndian
 	size := l.pageBytes()
-	if l.Type == KVF32 {
-		for d := range k {
-			le.PutUint32(page[(d*PageTokens+token)*4:], math.Float32bits(k[d]))
-			le.PutUint32(page[size+(d/16*256+token*16+d%16)*4:], math.Float32bits(v[d]))
-		}
-		return
-	}
 	for d := range k {
-		le.PutUint16(page[(d/2*PageTokens+token)*4+d%2*2:], floatToBF16(k[d]))
-		le.PutUint16(page[size+d/16*512+(token/2*16+d%16)*4+token%2*2:], floatToBF16(v[d]))
+		le.PutUint32(page[(d*PageTokens+token)*4:], math.Float32bits(k[d]))
+		le.PutUint32(page[size+(d/16*256+token*16+d%16)*4:], math.Float32bits(v[d]))
+	}
+}
+
+// storeKVGo writes one token into a page of keys and the page of values behind it, dims*16 elements each.
+func storeKVGo(page unsafe.Pointer, token int, k, v *float32, dims int) {
+	ks, vs := unsafe.Slice(k, 16*dims), unsafe.Slice(v, 16*dims)
+	for d := 0; d < len(ks); d += 2 {
+		pair := uint32(floatToBF16(ks[d])) | uint32(floatToBF16(ks[d+1]))<<16
+		*(*uint32)(unsafe.Add(page, (d/2*PageTokens+token)*4)) = pair
+	}
+	values := unsafe.Add(page, 512*dims)
+	for d, x := range vs {
+		*(*uint16)(unsafe.Add(values, d/16*512+(token/2*16+d%16)*4+token%2*2)) = floatToBF16(x)
 	}
 }
 

@@ -25,6 +25,7 @@ type table struct {
 	scores      [2]func(c pageCall, n int)
 	mix         [2]func(c pageCall, n int)
 	softmaxPage func(s *float32, stride, pages, tokens int) float32
+	storeKV     func(page unsafe.Pointer, token int, k, v *float32, dims int)
 }
 
 // mmCall are the arguments of a product kernel.
@@ -99,6 +100,7 @@ func genericTable() *table {
 		scores:      [2]func(pageCall, int){scoresBF16Go, scoresF32Go},
 		mix:         [2]func(pageCall, int){mixBF16Go, mixF32Go},
 		softmaxPage: softmaxPageGo,
+		storeKV:     storeKVGo,
 	}
 }
 

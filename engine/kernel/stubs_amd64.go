@@ -402,6 +402,9 @@ func softmaxPageAVX512(s *float32, stride int, pages int, tokens int) float32
 //go:noescape
 func softmaxPageAVX2(s *float32, stride int, pages int, tokens int) float32
 
+//go:noescape
+func storeKVAVX2(page unsafe.Pointer, token int, k *float32, v *float32, dims int)
+
 // mmBF16AVX2 holds kernels by number of tokens.
 var mmBF16AVX2 = [17]func(w, x unsafe.Pointer, y *float32, kb, np, xs, ldy int){
 	1: mmBF16AVX2x1,

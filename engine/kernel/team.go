@@ -78,7 +78,8 @@ func NewTeam(n int) *Team {
 func (t *Team) Size() int { return t.n }
 
 // Run calls f once on each worker and returns when all have returned. Only one Run may be under way. A run may have
-// fewer workers than the team (Worker.N says how many); by K1 that changes no result.
+// fewer workers than the team (Worker.N says how many); by K1 that changes no result. A step that must not allocate
+// makes f once and keeps it.
 func (t *Team) Run(f func(w *Worker)) {
 	t.f = f
 	t.bar.n = int32(t.active)

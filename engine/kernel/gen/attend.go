@@ -21,6 +21,7 @@ func attendKernels(f *file) {
 	softmaxPage(f, avx512)
 	softmaxPage(f, avx2)
 	attendConstants(f)
+	storeKV(f)
 }
 
 // pageArgs are the parameters of the attention kernels. AVX-512 kernels are called for whole groups, so the distance between

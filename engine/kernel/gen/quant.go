@@ -90,7 +90,7 @@ func vnniQuant(f *file, q quantFormat, n int) {
 			f.zero(avx512, 16+t)
 		}
 	}, func() {
-		if n <= 4 {
+		if n <= 12 {
 			for i := 0; i < q.block; i += 64 {
 				f.p("PREFETCHT0 %d(SI)", prefetch+i)
 			}
