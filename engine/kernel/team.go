@@ -82,7 +82,6 @@ func (t *Team) Size() int { return t.n }
 // makes f once and keeps it.
 func (t *Team) Run(f func(w *Worker)) {
 	t.f = f
-	t.bar.n = int32(t.active)
 	t.split.Store(0)
 	for i := range t.active {
 		t.workers[i].N, t.workers[i].splits = t.active, 0
@@ -185,7 +184,7 @@ func (w *Worker) rouse() {
 }
 
 // Barrier returns when every worker of the run has called it. Writes before it are seen after it.
-func (w *Worker) Barrier() { w.team.bar.wait(&w.team.slow) }
+func (w *Worker) Barrier() { w.team.bar.wait(int32(w.N), &w.team.slow) }
 
 // Split divides the indices [0,total) into pieces of grain among the workers that call it, as each gets ready for
 // more, and calls f for each piece of this worker. Every worker must call it the same number of times in the same
@@ -230,7 +229,6 @@ func (t *Team) take(split uint32, total, grain int) (int, bool) {
 
 // barrier counts arrivals; the last one opens the next generation.
 type barrier struct {
-	n     int32
 	_     line128
 	count atomic.Int32
 	_     line128
@@ -238,9 +236,11 @@ type barrier struct {
 	_     line128
 }
 
-func (b *barrier) wait(slow *atomic.Int64) {
+// wait is called by n workers. After its arrival is counted a worker reads nothing that the next run may change: the
+// run can be over, for the others, at once.
+func (b *barrier) wait(n int32, slow *atomic.Int64) {
 	gen := b.gen.Load()
-	if b.count.Add(1) == b.n {
+	if b.count.Add(1) == n {
 		b.count.Store(0)
 		b.gen.Add(1)
 		return
