@@ -91,8 +91,9 @@ func (c *Core) Queues() [len(room.DecodeQueues)]room.QueueStat {
 func (c *Core) Idle() bool { return c.live.Len() == 0 }
 
 // AppendState appends a canonical form of the core's state: two cores of one configuration
-// with equal bytes answer every future alike, up to the numbers of blocks. Times are left
-// out, because a timer counts as armed or not; it is so by its room's phase.
+// with equal bytes answer every future alike, up to the numbers of blocks and the causes of
+// failures, on which nothing here branches. Times are left out: a timer counts as armed or
+// not, and that follows from its room's phase.
 func (c *Core) AppendState(b []byte) []byte {
 	b = append(b, byte(c.live.Len()), byte(c.tombs.Len()), byte(len(c.peers)), bit(c.draining))
 	b = binary.AppendUvarint(b, uint64(c.cfg.Boot))
@@ -103,7 +104,7 @@ func (c *Core) AppendState(b []byte) []byte {
 	for i := range c.tombs.Len() {
 		s := c.tombs.At(i) // its lease is for people only
 		b = binary.AppendUvarint(b, uint64(s.Room))
-		b = append(b, byte(s.Outcome.Kind), byte(s.Outcome.Cause))
+		b = append(b, bit(s.Outcome.Kind == room.Success))
 	}
 	for _, p := range c.peers {
 		b = binary.AppendUvarint(b, uint64(p.handle))
@@ -115,7 +116,7 @@ func (c *Core) AppendState(b []byte) []byte {
 
 func (e *entry) appendState(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(e.id))
-	b = append(b, byte(e.phase), bit(e.inStep)|bit(e.beginning)<<1|bit(e.running)<<2, byte(e.outcome.Kind), byte(e.outcome.Cause))
+	b = append(b, byte(e.phase), bit(e.inStep)|bit(e.beginning)<<1|bit(e.running)<<2)
 	b = binary.AppendUvarint(b, e.lease.Seq)
 	b = binary.AppendUvarint(b, uint64(e.conn))
 	for _, n := range [...]int32{e.peer + 1, e.tokens, e.maxNew, int32(len(e.blocks)), e.filledTo, e.made, e.word + 1, int32(len(e.chunks))} {

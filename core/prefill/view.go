@@ -79,8 +79,9 @@ func (c *Core) Queues() [len(room.PrefillQueues)]room.QueueStat {
 func (c *Core) Idle() bool { return c.live.Len() == 0 }
 
 // AppendState appends a canonical form of the core's state: two cores of one configuration
-// with equal bytes answer every future alike, up to the numbers of blocks. Times are left
-// out, because a timer counts as armed or not; it is so by its room's phase.
+// with equal bytes answer every future alike, up to the numbers of blocks and the causes of
+// failures, on which nothing here branches. Times are left out: a timer counts as armed or
+// not, and that follows from its room's phase.
 func (c *Core) AppendState(b []byte) []byte {
 	b = append(b, byte(c.live.Len()), byte(c.tombs.Len()), byte(len(c.floors)), bit(c.draining))
 	for i := c.live.First(); i != room.None; i = c.live.Next(i) {
@@ -90,7 +91,7 @@ func (c *Core) AppendState(b []byte) []byte {
 		s := c.tombs.At(i)
 		b = binary.AppendUvarint(b, uint64(s.Room))
 		b = appendLease(b, s.Lease)
-		b = append(b, byte(s.Outcome.Kind), byte(s.Outcome.Cause))
+		b = append(b, bit(s.Outcome.Kind == room.Success))
 		b = binary.AppendUvarint(b, uint64(s.Chunks))
 	}
 	for _, f := range c.floors {
@@ -101,7 +102,7 @@ func (c *Core) AppendState(b []byte) []byte {
 
 func (e *entry) appendState(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(e.id))
-	b = append(b, byte(e.phase), bit(e.hasReq)|bit(e.inStep)<<1, byte(e.outcome.Kind), byte(e.outcome.Cause))
+	b = append(b, byte(e.phase), bit(e.hasReq)|bit(e.inStep)<<1)
 	b = appendLease(b, e.lease)
 	b = binary.AppendUvarint(b, uint64(e.conn))
 	for _, n := range [...]int32{e.tokens, e.from, e.computed, e.chunks, int32(len(e.blocks)), int32(len(e.out))} {

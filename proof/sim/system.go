@@ -1,0 +1,197 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+
+	"baton/core/blocks"
+	"baton/core/decode"
+	"baton/core/prefill"
+	"baton/core/room"
+	"baton/proof/explore"
+)
+
+// Scope says how large a world is and what may happen in it.
+type Scope struct {
+	Rooms       int
+	Tokens      int // length of every prompt
+	MaxNew      int // tokens of output
+	BlocksP     int // source pool
+	BlocksD     int // destination pool
+	Slots       int // rooms that may generate at once
+	ChunkTokens int
+	Local       bool // the unified role: decode prefills by itself, there is no prefill worker
+
+	Twice      bool  // messages may arrive any number of times
+	Lose       bool  // messages may be lost
+	Tied       bool  // control messages travel on links and are lost with them; otherwise they outlive links and processes, which is worse than what can be
+	Abort      bool  // the client may give up, once per room; both legs are told
+	GiveUp     bool  // decode may end a room by itself, telling only prefill
+	Gateway    bool  // when a leg fails, the other one is told
+	WriteFails bool  // a write may fail cleanly
+	WriteLate  bool  // a write may be reported failed and arrive all the same
+	Refuse     bool  // a chunk may arrive with wrong bytes
+	StepFails  bool  // an engine step may fail
+	Silent     bool  // each side may end a connection on which nothing moves
+	Resend     bool  // the resend timer runs
+	Recut      bool  // prefill's second life makes chunks of twice the size
+	Once       bool  // also demand at most one pass and one generation per room and life
+	Breaks     uint8 // how often a data connection may end
+	CrashP     uint8 // how often each side may crash
+	CrashD     uint8
+	Forget     uint8 // how many tombstones may expire
+}
+
+// System explores one scope.
+type System struct {
+	scope    Scope
+	outP     prefill.Effects
+	outD     decode.Effects
+	answers  int      // Accept and Refuse in the last step
+	places   int      // Place in the last step
+	failed   []uint32 // writes of the last step that have no connection
+	arriving uint32   // the chunk that decode is being asked about
+}
+
+// New returns the system of a scope.
+func New(sc Scope) *System { return &System{scope: sc} }
+
+// Init returns a world in which the gateway has just sent every request to both sides.
+func (y *System) Init() world {
+	w := world{pUp: !y.scope.Local, dUp: true, pInc: 1, dInc: 1}
+	w.breaks, w.crashP, w.crashD, w.forget = y.scope.Breaks, y.scope.CrashP, y.scope.CrashD, y.scope.Forget
+	if y.scope.Local {
+		w.pInc = bootsMax // it never comes
+	}
+	y.newP(&w)
+	y.newD(&w)
+	for r := range uint8(y.scope.Rooms) {
+		w.net.add(msg{kind: msgRequestD, room: r}.pack())
+		if !y.scope.Local {
+			w.net.add(msg{kind: msgRequestP, room: r}.pack())
+		}
+	}
+	return w
+}
+
+// Done says that every room is over on both sides and nothing is held or on its way.
+func (y *System) Done(w *world) bool {
+	for _, x := range w.net.all() {
+		if k := unpackMsg(x).kind; k == msgRequestP || k == msgRequestD {
+			return false // not even started
+		}
+	}
+	return w.wire.n == 0 && y.DoneAlone(w)
+}
+
+// DoneAlone says the same where what lies in the dead link does not count.
+func (y *System) DoneAlone(w *world) bool {
+	if w.nIn != 0 || w.nWrites != 0 || w.pStep.n != 0 || w.dStep.n != 0 || w.begin != 0 {
+		return false
+	}
+	return (!w.pUp || w.p.Idle()) && (!w.dUp || w.d.Idle())
+}
+
+// Witnesses, in the order of their bits.
+const (
+	sawSuccess = iota
+	sawDeadline
+	sawAbortP  // prefill ended a leg that was aborted
+	sawAbortD  // decode did
+	sawFailed  // a leg failed
+	sawRevoked // a chunk was turned away
+)
+
+// Witnesses names what may be seen.
+func (y *System) Witnesses() []string {
+	return []string{"success", "deadline", "prefill aborted", "decode aborted", "failed", "chunk turned away"}
+}
+
+// Shows returns what the last event showed.
+func (y *System) Shows(w *world) uint64 { return w.shows }
+
+func (w *world) saw(o room.Outcome, aborted int) {
+	switch o.Kind {
+	case room.Aborted:
+		w.shows |= 1 << aborted
+	case room.Failed:
+		w.shows |= 1 << sawFailed
+	}
+}
+
+// Columns of a chart.
+func (y *System) Columns() []string { return []string{"prefill", "decode", "blocks free"} }
+
+// Cells of a chart.
+func (y *System) Cells(w *world, dst []string) []string {
+	p, d, free := "down", "down", ""
+	if w.pUp {
+		p = phases(w.p.Rooms, w.p.Ended)
+		free = freeOf(w.p.Blocks())
+	}
+	if w.dUp {
+		d = phases(w.d.Rooms, w.d.Ended)
+		free += " " + freeOf(w.d.Blocks())
+	}
+	return append(dst, p, d, strings.TrimSpace(free))
+}
+
+func freeOf(n blocks.Count) string { return fmt.Sprintf("%d/%d", n.Free, n.Total) }
+
+func phases(each ...func(func(room.View) bool)) string {
+	var all []string
+	for _, rooms := range each {
+		for v := range rooms {
+			all = append(all, fmt.Sprintf("r%d:%s", v.Room, v.Phase))
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// Stuck names what never ends.
+func (y *System) Stuck(w *world) string {
+	var all []string
+	if w.pUp {
+		for v := range w.p.Rooms {
+			all = append(all, fmt.Sprintf("prefill room %d stays in %s, waits for %s", v.Room, v.Phase, v.WaitsFor))
+		}
+	}
+	if w.dUp {
+		for v := range w.d.Rooms {
+			all = append(all, fmt.Sprintf("decode room %d stays in %s, waits for %s", v.Room, v.Phase, v.WaitsFor))
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// Concerns leaves out the events of rooms that are over.
+func (y *System) Concerns(_ *world, e Event, last *world) bool {
+	if e.Kind >= crashP && e.Kind <= restartD || e.Kind >= cutD && e.Kind <= noLink {
+		return true
+	}
+	live := false
+	here := func(v room.View) bool {
+		live = true
+		return v.Room != id(e.Room)
+	}
+	stuck := false
+	for _, rooms := range []func(func(room.View) bool){last.p.Rooms, last.d.Rooms} {
+		rooms(func(v room.View) bool {
+			if !here(v) {
+				stuck = true
+			}
+			return true
+		})
+	}
+	return stuck || !live
+}
+
+var (
+	_ explore.System[world, Event] = (*System)(nil)
+	_ explore.Copier[world]        = (*System)(nil)
+	_ explore.Islander[world]      = (*System)(nil)
+	_ explore.Witness[world]       = (*System)(nil)
+	_ explore.Drawer[world]        = (*System)(nil)
+	_ explore.Finder[world]        = (*System)(nil)
+	_ explore.Focus[world, Event]  = (*System)(nil)
+)

@@ -1,0 +1,269 @@
+package sim
+
+import (
+	"encoding/binary"
+
+	"baton/core/decode"
+	"baton/core/prefill"
+	"baton/core/room"
+)
+
+// Small-scope limits: a world is a flat value apart from its two cores, so that copying it is
+// cheap. Exceeding one is a panic, never a silent cut.
+const (
+	roomsMax  = 2
+	blocksMax = 8  // in each pool
+	netMax    = 24 // messages in flight
+	chunksMax = 8  // chunks in one place
+	leasesMax = 3  // leases over the life of a world; Requests beyond are lost
+	connsMax  = 3  // data connections over the life of a world
+	bootsMax  = 2  // lives of each process
+)
+
+// world is the whole system: both cores, the wire, the data plane, engines, budgets for
+// faults, and the ghosts by which invariants are checked.
+type world struct {
+	p    *prefill.Core
+	d    *decode.Core
+	pUp  bool
+	dUp  bool
+	pInc uint8 // lives of prefill so far; names its forward passes
+	dInc uint8 // the same of decode; also its boot
+
+	net  set // control messages and requests in flight: see msg
+	wire set // chunks whose header has not been read: see chunk
+
+	in  [chunksMax]inside // chunks that a receiver is inside of, in the order of their ids
+	nIn uint8
+
+	writes  [chunksMax]write // outstanding at prefill, in the order they were started
+	nWrites uint8
+	pStep   passes // outstanding engine step of prefill
+	dStep   passes // outstanding engine step of decode
+	begin   uint8  // rooms whose first token is being fed, one bit each
+	dialing bool
+
+	conn uint8 // newest data connection; they count from 1
+	dCut uint8 // connections whose end decode has seen, one bit each
+	pCut uint8 // the same at prefill
+
+	late uint8 // connections of decode's second life, one bit each
+	seq  uint8 // newest lease of decode's life
+
+	gone   uint8 // client aborts spent, one bit per room
+	leases uint8 // leases given in this world
+	crashP uint8 // budgets left
+	crashD uint8
+	breaks uint8
+	forget uint8
+
+	// Ghosts. What they say is not known to anybody in the world.
+	owedP uint8            // legs that prefill accepted and did not end, one bit per room
+	owedD uint8            // the same at decode
+	ranP  uint8            // Once: rooms that this life of prefill began to compute
+	ranD  uint8            // Once: rooms that this life of decode began
+	said  [roomsMax]uint8  // leases on which this life of prefill gave its final word
+	src   [blocksMax]uint8 // prefill: what each block holds, see stamp
+	dst   [blocksMax]uint8 // decode: the same
+	by    [blocksMax]uint8 // decode: the lease and the pass that filled it
+	shows uint64           // witnesses of the last event; not part of the state
+}
+
+// write is one outstanding write of prefill.
+type write struct {
+	id     uint32 // the chunk it moves
+	blocks uint8  // source blocks it reads, one bit each
+}
+
+// inside is a receiver in decode's memory.
+type inside struct {
+	id    uint32   // the chunk it places
+	table [4]uint8 // the blocks it was let into
+}
+
+// passes is one outstanding engine step.
+type passes struct {
+	n    uint8
+	item [roomsMax]pass
+}
+
+type pass struct {
+	room     uint8
+	from, to uint8
+	prefill  bool     // of decode: a chunk of a local prompt
+	finish   bool     // of decode: the last token
+	table    [4]uint8 // blocks of the room
+	n        uint8    // length of table
+}
+
+// stamp names a piece of KV: block i of a room's prompt. 0 is nothing.
+func stamp(r uint8, i int) uint8 { return 1 + r<<4 + uint8(i) }
+
+// set is a small ordered set of packed messages or chunks. Loss and duplication without limit
+// cost nothing: a message is there or not.
+type set struct {
+	n  uint8
+	at [netMax]uint32
+}
+
+func (s *set) add(m uint32) {
+	i := 0
+	for ; i < int(s.n); i++ {
+		if s.at[i] == m {
+			return
+		}
+		if s.at[i] > m {
+			break
+		}
+	}
+	if int(s.n) == netMax {
+		panic("sim: too many messages in flight: raise netMax")
+	}
+	copy(s.at[i+1:s.n+1], s.at[i:s.n])
+	s.at[i] = m
+	s.n++
+}
+
+func (s *set) remove(m uint32) {
+	for i := range s.n {
+		if s.at[i] == m {
+			copy(s.at[i:], s.at[i+1:s.n])
+			s.n--
+			s.at[s.n] = 0
+			return
+		}
+	}
+}
+
+func (s *set) all() []uint32 { return s.at[:s.n] }
+
+func (s *set) key(b []byte) []byte {
+	b = append(b, s.n)
+	for _, m := range s.all() {
+		b = binary.LittleEndian.AppendUint32(b, m)
+	}
+	return b
+}
+
+// A message: kind, room, boot of decode, lease, connection or chunk count.
+type msg struct {
+	kind msgKind
+	room uint8
+	boot uint8 // of the lease
+	seq  uint8
+	n    uint8 // Prealloc: data connection. Settled: chunks of a success, 0 for a failure
+	conn uint8 // the link it travels on, 0 where messages outlive links
+}
+
+type msgKind uint8
+
+const (
+	msgRequestP msgKind = iota
+	msgRequestD
+	msgAbortP
+	msgAbortD
+	msgPrealloc
+	msgCancel
+	msgSettled
+)
+
+func (m msg) pack() uint32 {
+	return uint32(m.kind)<<20 | uint32(m.room)<<16 | uint32(m.boot)<<12 | uint32(m.seq)<<8 | uint32(m.n)<<4 | uint32(m.conn)
+}
+
+func unpackMsg(x uint32) msg {
+	return msg{msgKind(x >> 20), uint8(x >> 16 & 15), uint8(x >> 12 & 15), uint8(x >> 8 & 15), uint8(x >> 4 & 15), uint8(x & 15)}
+}
+
+// lease of a message or chunk.
+func lease(boot, seq uint8) room.Lease { return room.Lease{Boot: room.Boot(boot), Seq: uint64(seq)} }
+
+// chunk is one chunk on its way.
+type chunk struct {
+	room, boot, seq uint8
+	conn            uint8
+	n               uint8 // its number
+	first, blocks   uint8
+	last            bool
+	pass            uint8 // ghost: life of prefill that computed it
+}
+
+func (c chunk) pack() uint32 {
+	x := uint32(c.pass)<<28 | uint32(c.room)<<24 | uint32(c.boot)<<21 | uint32(c.seq)<<17 | uint32(c.conn)<<13 | uint32(c.n)<<9 | uint32(c.first)<<5 | uint32(c.blocks)<<1
+	if c.last {
+		x |= 1
+	}
+	return x
+}
+
+func unpackChunk(x uint32) chunk {
+	return chunk{
+		room: uint8(x >> 24 & 15), boot: uint8(x >> 21 & 7), seq: uint8(x >> 17 & 15), conn: uint8(x >> 13 & 15),
+		n: uint8(x >> 9 & 15), first: uint8(x >> 5 & 15), blocks: uint8(x >> 1 & 15), last: x&1 == 1, pass: uint8(x >> 28),
+	}
+}
+
+// CopyInto copies src over dst and reuses the memory of dst's cores.
+func (y *System) CopyInto(dst, src *world) {
+	p, d := dst.p, dst.d
+	if p == nil {
+		p, d = new(prefill.Core), new(decode.Core)
+	}
+	*dst = *src
+	dst.p, dst.d = p, d
+	if src.pUp {
+		src.p.CopyTo(p)
+	}
+	if src.dUp {
+		src.d.CopyTo(d)
+	}
+}
+
+// Clone copies a world.
+func (y *System) Clone(s *world) world {
+	var c world
+	y.CopyInto(&c, s)
+	return c
+}
+
+// Key appends everything that the future depends on. The numbers of blocks do not count, so
+// what they hold is written in the order of its stamps.
+func (y *System) Key(w *world, b []byte) []byte {
+	b = append(b, flag(w.pUp)|flag(w.dUp)<<1|flag(w.dialing)<<2, w.pInc, w.dInc, w.begin, w.conn, w.dCut, w.pCut, w.gone,
+		w.leases, w.crashP, w.crashD, w.breaks, w.forget, w.owedP, w.owedD, w.ranP, w.ranD, w.said[0], w.said[1])
+	b = w.net.key(b)
+	b = w.wire.key(b)
+	b = append(b, w.nWrites, w.nIn, w.late, w.seq)
+	for i := range w.nIn {
+		b = binary.LittleEndian.AppendUint32(b, w.in[i].id)
+	}
+	for i := range w.nWrites {
+		b = binary.LittleEndian.AppendUint32(b, w.writes[i].id)
+	}
+	// Room by room, block by block: what decode's memory holds. (Steps, tables and prefill's
+	// memory follow from the cores: no need to write them too.)
+	for r := range uint8(roomsMax) {
+		for i := range 4 {
+			for k, st := range w.dst {
+				if st == stamp(r, i) {
+					b = append(b, st, w.by[k])
+				}
+			}
+		}
+	}
+	b = append(b, 0)
+	if w.pUp {
+		b = w.p.AppendState(b)
+	}
+	if w.dUp {
+		b = w.d.AppendState(b)
+	}
+	return b
+}
+
+func flag(b bool) uint8 {
+	if b {
+		return 1
+	}
+	return 0
+}
