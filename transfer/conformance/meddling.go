@@ -35,7 +35,6 @@ func cancelStalled(t *testing.T, f Factory) {
 	c := r.up()
 	r.write(c, 1, 0, 0, 2)
 	r.await(1, ofChunk("decode.Arrived", 1, 0))
-	r.decode.Cancel(c, room.Cancel{Room: 1, Lease: room.Lease{Boot: decodeBoot, Seq: 2}}) // not this lease
 	r.decode.Cancel(c, room.Cancel{Room: 1, Lease: lease(1)})
 	r.await(1, ofChunk("decode.Off", 1, 0))
 	close(release)
@@ -47,6 +46,21 @@ func cancelStalled(t *testing.T, f Factory) {
 	if got := r.decode.Stats().ScrapChunks; got != 1 {
 		t.Errorf("%d chunks scrapped, want the cancelled one", got)
 	}
+	r.close()
+}
+
+// cancelOfAnother: a lease that was given up does not take the receiver of a later one off.
+func cancelOfAnother(t *testing.T, f Factory) {
+	r := newRig(t, f, plan{meddle: true, blockBytes: 8000})
+	release := make(chan struct{})
+	stalledMid(r, release)
+	c := r.up()
+	r.write(c, 1, 0, 0, 2)
+	r.await(1, ofChunk("decode.Arrived", 1, 0))
+	r.decode.Cancel(c, room.Cancel{Room: 1, Lease: lease(2)})
+	r.decode.Cancel(c, room.Cancel{Room: 2, Lease: lease(1)})
+	close(release)
+	r.await(1, ofChunk("decode.Placed", 1, 0))
 	r.close()
 }
 

@@ -332,6 +332,10 @@ func BenchmarkPingPong(b *testing.B) {
 func BenchmarkCancelToOff(b *testing.B) {
 	l := newBenchLink(b, 64<<10)
 	order := shuffled(benchPool/l.src.bytes, 1)
+	sums := make([]uint64, len(order))
+	for i, blk := range order {
+		sums[i] = transfer.Sum(l.src.Block(blk))
+	}
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -342,7 +346,7 @@ func BenchmarkCancelToOff(b *testing.B) {
 				return
 			case l.window <- struct{}{}:
 			}
-			l.p.Write(Write{Room: 1, Lease: room.Lease{Boot: 2, Seq: 1}, Conn: l.c, Chunk: i % transfer.ChunksMax, Blocks: order[at : at+16]})
+			l.p.Write(Write{Room: 1, Lease: room.Lease{Boot: 2, Seq: 1}, Conn: l.c, Chunk: i % transfer.ChunksMax, Blocks: order[at : at+16], Sums: sums[at : at+16]})
 		}
 	})
 	rng := rand.New(rand.NewPCG(5, 6))
