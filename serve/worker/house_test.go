@@ -24,7 +24,10 @@ import (
 	"baton/serve/observe"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	slog.SetDefault(quiet())
+	goleak.VerifyTestMain(m)
+}
 
 var secret = []byte("sixteen bytes or more")
 
@@ -161,6 +164,24 @@ func (c *call) accepted() *call {
 	c.t.Helper()
 	within(c.t, "the leg to be accepted", c.ready)
 	return c
+}
+
+// after waits until n tokens have come, or the end.
+func (c *call) after(n int) {
+	for {
+		c.mu.Lock()
+		enough := len(c.ids) >= n
+		c.mu.Unlock()
+		select {
+		case <-c.over:
+			return
+		default:
+			if enough {
+				return
+			}
+			runtime.Gosched()
+		}
+	}
 }
 
 // ended waits for the end and compares it; NoCause means success.
@@ -350,3 +371,7 @@ func (p *proxy) heal() {
 }
 
 func (p *proxy) addr() string { return p.listener.Addr().String() }
+
+func lineOf(id int32) leg.Line { return leg.Line{IDs: []int32{id}} }
+
+func entryTo(link string) *entry { return &entry{req: &leg.Request{Link: link}} }

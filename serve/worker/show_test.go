@@ -1,0 +1,281 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"baton/core/room"
+)
+
+func get(t testing.TB, w *Worker, path string) (status int, body string) {
+	t.Helper()
+	resp, err := client.Get("http://" + w.HTTP() + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}
+
+// TRUTH: rows, queue lengths and blocks say the same, and the metrics say it too.
+func TestRowsQueuesBlocksAndMetricsAgree(t *testing.T) {
+	p, f := start(t, Prefill, 64, sizes(1, 8, 16))
+	d, _ := start(t, Decode, 64, sizes(1, 8, 16))
+	held, release := f.hold()
+	defer release()
+	r := rand.New(rand.NewPCG(1, 1))
+	var decs []*call
+	for range 4 {
+		pre, dec := both(t, p, d, ask(r, 40, 3, f.vocab), p.Link())
+		pre.accepted()
+		decs = append(decs, dec.accepted())
+	}
+	within(t, "a step", held)
+	until(t, "all four are on both workers", func() bool {
+		return len(look(t, p).Rooms) == 4 && len(look(t, d).Rooms) == 4
+	})
+	for _, w := range []*Worker{p, d} {
+		s := look(t, w)
+		if err := s.Worker.Blocks.Check(); err != nil {
+			t.Error(err)
+		}
+		rows := map[string]int{}
+		for _, row := range s.Rooms {
+			rows[row.Queue]++
+			if row.RID != "rid" || row.Phase == "" || row.Poll == "" || row.WaitsFor == "" || row.Worker != w.name || row.AgeMS < 0 {
+				t.Errorf("row %+v", row)
+			}
+		}
+		for q, x := range s.Worker.Queues {
+			if x.Len != rows[q] {
+				t.Errorf("%s: queue %s has %d, %d rows stand in it", w.name, q, x.Len, rows[q])
+			}
+		}
+	}
+	if _, body := get(t, p, "/debug/rooms"); !json.Valid([]byte(body)) || strings.Count(body, `"rid":"rid"`) != 4 {
+		t.Errorf("/debug/rooms: %s", body)
+	}
+	release()
+	for _, dec := range decs {
+		dec.ended(room.NoCause)
+	}
+	empty(t, p, d)
+	_, body := get(t, d, "/metrics")
+	for _, want := range []string{
+		`baton_rooms_ended_total{cause="",outcome="success",role="decode"} 4`,
+		`baton_output_tokens_total{role="decode"} 12`,
+		`baton_blocks{role="decode",state="held"} 0`,
+		`baton_queue_length{queue="running",role="decode"} 0`,
+		`baton_canary_hits_total{role="decode"} 0`,
+		`baton_links{role="decode"} 1`,
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("metrics lack %s", want)
+		}
+	}
+	_, body = get(t, p, "/metrics")
+	for _, want := range []string{`baton_prompt_tokens_total{role="prefill"} 160`, `baton_transfer_bytes_total{role="prefill",what="sent"} 12288`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("metrics lack %s in\n%s", want, body)
+		}
+	}
+}
+
+// Health means progress: a step that hangs and a loop that does not answer are told apart from
+// a worker that merely waits for others.
+func TestHealthMeansProgress(t *testing.T) {
+	p, f := start(t, Prefill, 16)
+	u, uf := start(t, Unified, 16)
+	p.healthMax, u.healthMax = 0, 0
+	r := rand.New(rand.NewPCG(1, 1))
+	open(t, p, Prefill, ask(r, 20, 2, f.vocab)).accepted() // waits for a decode worker
+	if status, body := get(t, p, "/health"); status != http.StatusOK {
+		t.Errorf("a worker that waits for another: %d %s", status, body)
+	}
+	held, release := uf.hold()
+	defer release()
+	c := open(t, u, Decode, ask(r, 20, 2, f.vocab))
+	within(t, "a step", held)
+	until(t, "the hanging step shows", func() bool {
+		h := u.Health()
+		return !h.OK && h.Reason == "an engine step hangs"
+	})
+	release()
+	c.ended(room.NoCause)
+	if h := u.Health(); !h.OK {
+		t.Errorf("after the step: %+v", h)
+	}
+	block := make(chan struct{})
+	u.send(&input{ask: func() { <-block }})
+	if status, body := get(t, u, "/health"); status != http.StatusServiceUnavailable || !strings.Contains(body, "loop") {
+		t.Errorf("a loop that hangs: %d %s", status, body)
+	}
+	if status, _ := get(t, u, "/debug/rooms"); status != http.StatusServiceUnavailable {
+		t.Errorf("rooms of a loop that hangs: %d", status)
+	}
+	if _, body := get(t, u, "/metrics"); strings.Contains(body, "baton_rooms_live") {
+		t.Error("gauges of a loop that hangs must be absent (O3)")
+	}
+	close(block)
+}
+
+func TestServerInfoNamesWhatMustMatch(t *testing.T) {
+	p, _ := start(t, Prefill, 16)
+	d, _ := start(t, Decode, 16)
+	var a, b info
+	for w, into := range map[*Worker]*info{p: &a, d: &b} {
+		if _, body := get(t, w, "/server_info"); json.Unmarshal([]byte(body), into) != nil {
+			t.Fatal(body)
+		}
+	}
+	if a.Manifest == "" || a.Manifest != b.Manifest || a.Link != p.Link() || a.Role != Prefill || a.MaxModelLen != 256 || a.Boot != p.Boot().String() || a.Boot == b.Boot {
+		t.Errorf("prefill %+v, decode %+v", a, b)
+	}
+}
+
+// W7, turned round: a byte written into a free block must not go unseen.
+func TestAWriteToAFreeBlockIsFound(t *testing.T) {
+	for _, reuse := range []bool{true, false} {
+		s, f := serveFake(t, 4, "layout")
+		u, err := New(Config{Role: Unified, Canary: true, Log: quiet()}, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range f.blocks {
+			f.blocks[i][700] ^= 1
+		}
+		if reuse {
+			open(t, u, Decode, ask(rand.New(rand.NewPCG(1, 1)), 20, 2, f.vocab)).ended(room.NoCause)
+			if _, body := get(t, u, "/metrics"); strings.Contains(body, `baton_canary_hits_total{role="unified"} 0`) {
+				t.Error("no hit counted at the block's next use")
+			}
+		}
+		if err := u.Close(context.Background()); !errors.Is(err, ErrCanary) {
+			t.Errorf("Close: %v, want ErrCanary", err)
+		}
+	}
+}
+
+// deaf is a gateway that reads its first line and nothing more: writes hang until a deadline is
+// set while one hangs.
+type deaf struct {
+	header http.Header
+	mu     sync.Mutex
+	writes int
+	cut    chan struct{} // closed: the hanging write fails
+	hung   bool
+}
+
+func (d *deaf) Header() http.Header             { return d.header }
+func (d *deaf) WriteHeader(int)                 {}
+func (d *deaf) Flush()                          {}
+func (d *deaf) SetReadDeadline(time.Time) error { return nil }
+
+func (d *deaf) SetWriteDeadline(time.Time) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.hung {
+		d.hung = false
+		close(d.cut)
+	}
+	return nil
+}
+
+func (d *deaf) Write(b []byte) (int, error) {
+	d.mu.Lock()
+	d.writes++
+	if d.writes == 1 {
+		d.mu.Unlock()
+		return len(b), nil
+	}
+	d.hung = true
+	d.mu.Unlock()
+	<-d.cut
+	return 0, os.ErrDeadlineExceeded
+}
+
+// W3: one gateway that does not read costs its own room and nobody else's; the worker's memory
+// for it stays bounded.
+func TestASlowReaderLosesItsRoomAndStallsNobody(t *testing.T) {
+	u, f := start(t, Unified, 256)
+	r := rand.New(rand.NewPCG(1, 1))
+	q := ask(r, 20, 2*linesMax, f.vocab)
+	body, err := json.Marshal(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &deaf{header: http.Header{}, cut: make(chan struct{})}
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		u.server.Handler.ServeHTTP(d, httptest.NewRequest("POST", "/leg/decode", strings.NewReader(string(body))))
+	}()
+	other := ask(r, 20, 100, f.vocab)
+	if got, want := open(t, u, Decode, other).ended(room.NoCause).ids, oracle(other.Tokens, 100, f.vocab); !slices.Equal(got, want) {
+		t.Fatalf("the other room gave %v, want %v", got, want)
+	}
+	within(t, "the slow reader's handler to leave", left)
+	empty(t, u)
+	_, metrics := get(t, u, "/metrics")
+	for _, want := range []string{`baton_slow_readers_total{role="unified"} 1`, `baton_rooms_ended_total{cause="overload",outcome="failed",role="unified"} 1`} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("metrics lack %s", want)
+		}
+	}
+}
+
+func TestAnAnswerHoldsNoMoreThanItsBound(t *testing.T) {
+	a := newAnswer()
+	refused := 0
+	for range 3 * linesMax {
+		if !a.put(lineOf(1)) {
+			refused++
+		}
+	}
+	if lines, _, _ := a.take(nil); len(lines) != linesMax || refused != 1 {
+		t.Fatalf("%d lines kept, told %d times; want %d and once", len(lines), refused, linesMax)
+	}
+	if !a.put(lineOf(1)) {
+		t.Fatal("told twice")
+	}
+	if lines, _, _ := a.take(nil); len(lines) != 0 {
+		t.Fatal("a line behind a gap (STREAM)")
+	}
+}
+
+// The numbers of peers are few and stay with those who use them.
+func TestPeerNumbersAreUsedAgainOnlyWhenFree(t *testing.T) {
+	p := newPeers()
+	p.max = 2
+	a, b, c := entryTo("a:1"), entryTo("b:1"), entryTo("c:1")
+	if !p.take(a) || !p.take(b) || a.peer == b.peer {
+		t.Fatalf("peers %d and %d", a.peer, b.peer)
+	}
+	if p.take(c) {
+		t.Fatal("a third peer where two are kept")
+	}
+	p.drop(b)
+	p.list[b.peer].links = 1
+	if p.take(c) {
+		t.Fatal("took the number of a link that is up")
+	}
+	p.list[b.peer].links = 0
+	if !p.take(c) || c.peer != b.peer || p.of["b:1"] != 0 || p.list[c.peer].addr != "c:1" {
+		t.Fatalf("peer %d, want %d", c.peer, b.peer)
+	}
+}

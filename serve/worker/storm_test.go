@@ -1,0 +1,93 @@
+package worker
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"baton/core/room"
+)
+
+// stormRooms is what a test run affords under the race detector.
+const stormRooms = 400
+
+// A storm of cancellations over pools that are too small for it. Whatever happens: every leg
+// ends, every stream is a prefix of the true output (STREAM), every success is the whole of it,
+// and at the end nobody holds a room, a block, a link's worth of anything (RELEASE), and no free
+// block was written to (QUIET).
+func TestAStormOfCancellationsForgetsNothing(t *testing.T) {
+	p, f := start(t, Prefill, 24, sizes(4, 64, 32))
+	d1, _ := start(t, Decode, 24, sizes(4, 64, 32))
+	d2, _ := start(t, Decode, 32, sizes(3, 64, 64))
+	ds := []*Worker{d1, d2}
+	r := rand.New(rand.NewPCG(77, 78))
+	turns := make(chan struct{}, 24) // legs at once: more than can run, fewer than the queues hold
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	outcomes := map[string]int{}
+	for i := range stormRooms {
+		q := ask(r, 1+r.IntN(200), 1+r.IntN(40), f.vocab)
+		d, cutPre, cutDec := ds[r.IntN(2)], r.IntN(4) == 0, r.IntN(3) == 0
+		cutAt := r.IntN(20)
+		if r.IntN(20) == 0 {
+			q.LeftMS = int64(r.IntN(30))
+		}
+		turns <- struct{}{}
+		all.Go(func() {
+			defer func() { <-turns }()
+			pre, dec := both(t, p, d, q, p.Link())
+			if cutPre {
+				if i%2 == 0 {
+					within(t, "prefill to answer", pre.ready)
+				}
+				pre.cancel()
+			}
+			if cutDec {
+				go func() {
+					dec.after(cutAt)
+					dec.cancel()
+				}()
+			}
+			gateway(t, pre, dec)
+			want := oracle(q.Tokens, q.Params.MaxTokens, f.vocab)
+			for k, id := range dec.ids {
+				if k >= len(want) || id != want[k] {
+					t.Errorf("room %d: token %d is %d, want a prefix of %v", i, k, id, want)
+					break
+				}
+			}
+			key := "cut"
+			if dec.end != nil {
+				key = dec.end.Result().String()
+				if dec.end.Outcome == room.Success && len(dec.ids) != len(want) {
+					t.Errorf("room %d: success with %d of %d tokens", i, len(dec.ids), len(want))
+				}
+			}
+			mu.Lock()
+			outcomes[key]++
+			mu.Unlock()
+		})
+	}
+	all.Wait()
+	empty(t, p, d1, d2)
+	if outcomes["success"] < stormRooms/10 || outcomes["cut"] == 0 {
+		t.Errorf("outcomes %v: not a storm in which some succeed and some are cut", outcomes)
+	}
+	t.Log(outcomes)
+}
+
+// gateway does what a gateway owes its workers: a leg that does not succeed ends the other one.
+func gateway(t *testing.T, pre, dec *call) {
+	select {
+	case <-pre.over:
+	case <-dec.over:
+		if dec.end == nil || dec.end.Outcome != room.Success {
+			pre.cancel()
+		}
+	}
+	within(t, "the prefill leg", pre.over)
+	if pre.end == nil || pre.end.Outcome != room.Success {
+		dec.cancel()
+	}
+	within(t, "the decode leg", dec.over)
+}
