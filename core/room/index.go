@@ -15,9 +15,9 @@ type indexSlot struct {
 	pos uint32
 }
 
-// indexFirst is the first size of a table: it holds six rooms, which is most of the time all
-// that a worker on CPUs has.
-const indexFirst = 8
+// indexFirst is the first size of a table: it holds three rooms. The explorer copies millions
+// of tables that hold two; a worker's grows in a few steps and stays grown.
+const indexFirst = 4
 
 func (x *Index) home(id ID) int {
 	return int(uint64(id) * 0x9e3779b97f4a7c15 >> 32 & uint64(len(x.slots)-1))

@@ -24,7 +24,7 @@ func (y *System) doP(w *world, ev prefill.Event) error {
 			return err
 		}
 	}
-	if err := audit("prefill", w.p.Blocks(), w.p.Idle(), w.owedP); err != nil {
+	if err := audit("prefill", w.p.Blocks(), w.p.Idle(), w.owedP, w.p.Rooms, &w.sureP); err != nil {
 		return err
 	}
 	// Writes into a connection that is not there return at once.
@@ -38,8 +38,9 @@ func (y *System) doP(w *world, ev prefill.Event) error {
 	return nil
 }
 
-// audit checks what a core says of its pool, and that an idle core owes and holds nothing.
-func audit(who string, n blocks.Count, idle bool, owed uint8) error {
+// audit checks what a core says of its pool, that an idle core owes and holds nothing, and
+// that no decision is taken back.
+func audit(who string, n blocks.Count, idle bool, owed uint8, rooms func(func(room.View) bool), sure *[roomsMax]room.Outcome) error {
 	switch {
 	case n.Total != n.Free+n.Cached+n.Held+n.Quarantined:
 		return fmt.Errorf("%s counts its blocks wrong: %+v", who, n)
@@ -48,7 +49,18 @@ func audit(who string, n blocks.Count, idle bool, owed uint8) error {
 	case idle && owed != 0:
 		return fmt.Errorf("TERM: %s is idle and has not ended every leg that it accepted", who)
 	}
-	return nil
+	var now [roomsMax]room.Outcome
+	var err error
+	rooms(func(v room.View) bool {
+		r := v.Room - 1
+		now[r] = v.Outcome
+		if sure[r].Ended() && sure[r] != v.Outcome {
+			err = fmt.Errorf("CAUSE: %s decided %s for room %d and then %s", who, sure[r], v.Room, v.Outcome)
+		}
+		return true
+	})
+	*sure = now
+	return err
 }
 
 func (y *System) effectP(w *world, x *prefill.Effect) error {
@@ -76,6 +88,9 @@ func (y *System) effectP(w *world, x *prefill.Effect) error {
 	case prefill.End:
 		if w.owedP>>r&1 == 0 {
 			return errors.New("RELEASE: prefill ends a leg twice")
+		}
+		if w.sureP[r].Ended() && w.sureP[r] != x.Outcome {
+			return fmt.Errorf("CAUSE: prefill decided %s for room %d and ends it with %s", w.sureP[r], x.Room, x.Outcome)
 		}
 		w.owedP &^= 1 << r
 		w.saw(x.Outcome, sawAbortP)
@@ -199,7 +214,7 @@ func (y *System) doD(w *world, ev decode.Event) error {
 	if want := int(flag(ev.Kind == decode.ChunkArrived)); y.places != want {
 		return fmt.Errorf("a chunk got %d answers instead of %d", y.places, want)
 	}
-	return audit("decode", w.d.Blocks(), w.d.Idle(), w.owedD)
+	return audit("decode", w.d.Blocks(), w.d.Idle(), w.owedD, w.d.Rooms, &w.sureD)
 }
 
 func (y *System) effectD(w *world, x *decode.Effect) error {
@@ -242,6 +257,7 @@ func (y *System) effectD(w *world, x *decode.Effect) error {
 		if w.owedD>>r&1 == 0 {
 			return errors.New("STREAM: decode emits tokens of a leg that is over")
 		}
+		w.made[r]++
 	case decode.Freed:
 		return y.freedD(w, x.Blocks)
 	case decode.End:
@@ -372,8 +388,16 @@ func (y *System) endD(w *world, r uint8, o room.Outcome) error {
 	if w.begin>>r&1 == 1 {
 		return errors.New("decode ends a leg while its first token is being fed")
 	}
+	if w.sureD[r].Ended() && w.sureD[r] != o {
+		return fmt.Errorf("CAUSE: decode decided %s for room %d and ends it with %s", w.sureD[r], r+1, o)
+	}
+	made := int(w.made[r])
 	w.owedD &^= 1 << r
+	w.made[r] = 0
 	if o.Kind == room.Success {
+		if made != y.scope.MaxNew {
+			return fmt.Errorf("STREAM: decode calls room %d a success after %d of %d tokens", r+1, made, y.scope.MaxNew)
+		}
 		w.shows |= 1 << sawSuccess
 		return nil
 	}

@@ -102,6 +102,9 @@ func (y *System) tell(w *world, k msgKind, r uint8) {
 // crash takes a process away with everything it had in memory.
 func (y *System) crash(w *world, ofPrefill bool) {
 	all := uint8(1)<<(w.conn+1) - 2
+	if y.scope.Tied {
+		y.hangUp(w, ofPrefill)
+	}
 	if ofPrefill {
 		for r := range uint8(y.scope.Rooms) {
 			if w.owedP>>r&1 == 1 {
@@ -112,6 +115,7 @@ func (y *System) crash(w *world, ofPrefill bool) {
 		w.crashP--
 		w.writes, w.nWrites, w.pStep = [chunksMax]write{}, 0, passes{}
 		w.src, w.owedP, w.ranP, w.said = [blocksMax]uint8{}, 0, 0, [roomsMax]uint8{}
+		w.sureP = [roomsMax]room.Outcome{}
 		for k := uint8(1); k <= w.conn; k++ {
 			w.drop(k, msgPrealloc, msgCancel)
 		}
@@ -127,8 +131,24 @@ func (y *System) crash(w *world, ofPrefill bool) {
 	w.wire, w.in, w.nIn, w.dStep = set{}, [chunksMax]inside{}, 0, passes{}
 	w.dst, w.by = [blocksMax]uint8{}, [blocksMax]uint8{}
 	w.owedD, w.ranD, w.begin, w.dialing, w.seq = 0, 0, 0, false, 0
+	w.made, w.sureD = [roomsMax]uint8{}, [roomsMax]room.Outcome{}
 	for k := uint8(1); k <= w.conn; k++ {
 		w.drop(k, msgSettled, msgSettled)
+	}
+}
+
+// hangUp ends the HTTP connections of a process that dies: what the gateway sent and was not
+// read goes with them, and the gateway sees it.
+func (y *System) hangUp(w *world, ofPrefill bool) {
+	for r := range uint8(y.scope.Rooms) {
+		request, abort, other := msg{kind: msgRequestP, room: r}, msg{kind: msgAbortP, room: r}, msgAbortD
+		if !ofPrefill {
+			request.kind, abort.kind, other = msgRequestD, msgAbortD, msgAbortP
+		}
+		if w.net.remove(request.pack()) {
+			y.tell(w, other, r)
+		}
+		w.net.remove(abort.pack())
 	}
 }
 

@@ -24,33 +24,60 @@ func Scopes() []Named {
 		sc.Breaks, sc.Refuse, sc.WriteFails, sc.WriteLate, sc.StepFails = 1, true, true, true, true
 	})
 	all := with(data, func(sc *Scope) { sc.Twice, sc.Lose = true, true })
-	const both = explore.TERM | explore.ALONE
-	ends := []string{"success", "prefill aborted", "decode aborted", "failed"}
-	gateway := func(sc *Scope) { sc.Gateway, sc.Tied = true, true }
-	turned := append(ends, "chunk turned away")
+	lean := with(quiet, func(sc *Scope) { sc.Twice, sc.Lose = true, true })
+	gateway := with(data, func(sc *Scope) { sc.Gateway, sc.Tied = true, true })
+	silent := func(sc *Scope) { sc.Silent = true }
+	crashP := func(sc *Scope) { sc.CrashP, sc.Recut = 1, true }
+	crashD := func(sc *Scope) { sc.CrashD = 1 }
+	once := func(sc *Scope) { sc.Twice, sc.Once = true, true }
 	two := Scope{Rooms: 2, Tokens: 15, MaxNew: 1, BlocksP: 1, BlocksD: 1, Slots: 1, ChunkTokens: 16}
+	local := Scope{Rooms: 2, Local: true, Tokens: 31, MaxNew: 2, BlocksP: 1, BlocksD: 3, Slots: 1, ChunkTokens: 16, Abort: true, StepFails: true}
+	const gate, night = true, false
 	return []Named{
-		{"PROMPT quiet", true, quiet, explore.Options{Ask: explore.PROMPT, Must: ends}},
-		{"PROMPT twice", true, with(quiet, func(sc *Scope) { sc.Twice, sc.Once = true, true }), explore.Options{Ask: explore.PROMPT, Must: ends}},
-		{"PROMPT data", true, data, explore.Options{Ask: explore.PROMPT, Must: ends}},
-		{"PROMPT data twice", true, with(data, func(sc *Scope) { sc.Twice, sc.Once = true, true }), explore.Options{Ask: explore.PROMPT, Must: turned}},
-		{"PROMPT gateway", true, with(data, gateway), explore.Options{Ask: explore.PROMPT, Must: ends}},
-		{"PROMPT gateway, prefill crash", true, with(data, func(sc *Scope) { gateway(sc); sc.CrashP = 1 }), explore.Options{Ask: explore.PROMPT, Must: ends}},
-		{"PROMPT gateway, decode crash", true, with(data, func(sc *Scope) { gateway(sc); sc.CrashD = 1 }), explore.Options{Ask: explore.PROMPT, Must: ends}},
-		{"TERM quiet", true, quiet, explore.Options{Ask: explore.TERM, Must: append(ends, "deadline")}},
-		{"TERM all", true, all, explore.Options{Ask: explore.TERM, Must: turned}},
-		{"TERM resend", true, with(all, func(sc *Scope) { sc.Resend = true }), explore.Options{Ask: explore.TERM, Must: turned}},
-		{"TERM prefill crash", true, with(all, func(sc *Scope) { sc.CrashP, sc.Recut = 1, true }), explore.Options{Ask: explore.TERM, Must: turned}},
-		{"TERM decode crash", true, with(all, func(sc *Scope) { sc.CrashD = 1 }), explore.Options{Ask: explore.TERM, Must: turned}},
-		{"TERM forget", true, with(all, func(sc *Scope) { sc.Forget = 1 }), explore.Options{Ask: explore.TERM, Must: turned}},
-		{"ALONE quiet", true, with(quiet, func(sc *Scope) { sc.Silent = true }), explore.Options{Ask: both, Must: ends}},
-		{"ALONE all", true, with(all, func(sc *Scope) { sc.Silent = true }), explore.Options{Ask: both, Must: ends}},
-		{"ALONE prefill crash", true, with(all, func(sc *Scope) { sc.Silent, sc.CrashP = true, 1 }), explore.Options{Ask: both, Must: ends}},
-		{"ALONE decode crash", true, with(data, func(sc *Scope) { sc.Silent, sc.CrashD = true, 1 }), explore.Options{Ask: both, Must: ends}},
-		{"TERM two rooms", true, with(two, func(sc *Scope) { sc.Abort = true }), explore.Options{Ask: explore.TERM, Must: ends[:3]}},
-		{"TERM two rooms, breaks", true, with(two, func(sc *Scope) { sc.Breaks = 1 }), explore.Options{Ask: explore.TERM, Must: ends[:1]}},
-		{"PROMPT two rooms", true, with(two, func(sc *Scope) { sc.Abort, sc.GiveUp = true, true }), explore.Options{Ask: explore.PROMPT, Must: ends[:3]}},
-		{"TERM unified", true, Scope{Rooms: 2, Local: true, Tokens: 31, MaxNew: 2, BlocksP: 1, BlocksD: 3, Slots: 1, ChunkTokens: 16, Abort: true, Twice: true, Lose: true, StepFails: true}, explore.Options{Ask: explore.TERM}},
-		{"PROMPT unified", true, Scope{Rooms: 2, Local: true, Tokens: 31, MaxNew: 2, BlocksP: 1, BlocksD: 6, Slots: 2, ChunkTokens: 16, Abort: true, StepFails: true}, explore.Options{Ask: explore.PROMPT}},
+		{"PROMPT quiet", gate, quiet, prompt(ends)},
+		{"PROMPT twice", gate, with(quiet, once), prompt(ends)},
+		{"PROMPT data", gate, data, prompt(ends)},
+		{"PROMPT data twice", gate, with(data, once), prompt(turned)},
+		{"PROMPT gateway", gate, gateway, prompt(ends)},
+		{"PROMPT gateway crash prefill", gate, with(gateway, crashP), prompt(ends)},
+		{"PROMPT gateway crash decode", gate, with(gateway, crashD), prompt(ends)},
+		{"PROMPT two rooms", gate, with(two, func(sc *Scope) { sc.GiveUp = true }), prompt(ends[:1])},
+		{"PROMPT two rooms abort", night, with(two, func(sc *Scope) { sc.Abort, sc.GiveUp = true, true }), prompt(ends[:3])},
+		{"PROMPT unified", gate, with(local, func(sc *Scope) { sc.BlocksD, sc.Slots = 6, 2 }), prompt(unified)},
+
+		{"TERM quiet", gate, quiet, term(late)},
+		{"TERM data", gate, data, term(late)},
+		{"TERM all", gate, with(all, func(sc *Scope) { sc.Resend = true }), term(turned)},
+		{"TERM crash prefill", gate, with(lean, crashP), term(turned)},
+		{"TERM crash decode", gate, with(lean, crashD), term(turned)},
+		{"TERM tombstone", gate, with(lean, func(sc *Scope) { sc.Lose, sc.Abort, sc.Forget = false, false, 1 }), term(turned[:1])},
+		{"TERM two rooms", gate, with(two, func(sc *Scope) { sc.Breaks = 1 }), term(ends[:1])},
+		{"TERM unified", gate, with(local, func(sc *Scope) { sc.Twice, sc.Lose = true, true }), term(unified)},
+		{"TERM all crash prefill", night, with(all, crashP), term(turned)},
+		{"TERM all crash decode", night, with(all, crashD), term(turned)},
+		{"TERM all tombstone", night, with(all, func(sc *Scope) { sc.Forget = 1 }), term(turned)},
+		{"TERM two tombstones", night, with(quiet, func(sc *Scope) { sc.Abort, sc.Twice, sc.Forget = false, true, 2 }), term(turned)},
+		{"TERM both crash", night, with(one, func(sc *Scope) { sc.Twice = true; crashP(sc); crashD(sc) }), term(turned)},
+		{"TERM two rooms abort", night, with(two, func(sc *Scope) { sc.Abort = true }), term(ends[:3])},
+
+		{"ALONE quiet", gate, with(quiet, silent), alone(late)},
+		{"ALONE data", gate, with(data, silent), alone(late)},
+		{"ALONE crash prefill", gate, with(with(data, silent), crashP), alone(late)},
+		{"ALONE crash decode", gate, with(with(data, silent), crashD), alone(late)},
+		{"ALONE all", night, with(all, silent), alone(late)},
+		{"ALONE all crash prefill", night, with(with(all, silent), crashP), alone(late)},
 	}
 }
+
+func prompt(must []string) explore.Options { return explore.Options{Ask: explore.PROMPT, Must: must} }
+func term(must []string) explore.Options   { return explore.Options{Ask: explore.TERM, Must: must} }
+func alone(must []string) explore.Options {
+	return explore.Options{Ask: explore.TERM | explore.ALONE, Must: must}
+}
+
+var (
+	ends    = []string{"success", "prefill aborted", "decode aborted", "failed"}
+	turned  = append(ends[:4:4], "chunk turned away")
+	late    = append(ends[:4:4], "deadline")
+	unified = []string{"success", "decode aborted", "failed"}
+)

@@ -58,15 +58,18 @@ type world struct {
 	forget uint8
 
 	// Ghosts. What they say is not known to anybody in the world.
-	owedP uint8            // legs that prefill accepted and did not end, one bit per room
-	owedD uint8            // the same at decode
-	ranP  uint8            // Once: rooms that this life of prefill began to compute
-	ranD  uint8            // Once: rooms that this life of decode began
-	said  [roomsMax]uint8  // leases on which this life of prefill gave its final word
-	src   [blocksMax]uint8 // prefill: what each block holds, see stamp
-	dst   [blocksMax]uint8 // decode: the same
-	by    [blocksMax]uint8 // decode: the lease and the pass that filled it
-	shows uint64           // witnesses of the last event; not part of the state
+	owedP uint8                  // legs that prefill accepted and did not end, one bit per room
+	owedD uint8                  // the same at decode
+	ranP  uint8                  // Once: rooms that this life of prefill began to compute
+	ranD  uint8                  // Once: rooms that this life of decode began
+	said  [roomsMax]uint8        // leases on which this life of prefill gave its final word
+	src   [blocksMax]uint8       // prefill: what each block holds, see stamp
+	dst   [blocksMax]uint8       // decode: the same
+	by    [blocksMax]uint8       // decode: the lease and the pass that filled it
+	made  [roomsMax]uint8        // decode: tokens that went to the client
+	sureP [roomsMax]room.Outcome // outcomes that were decided; labels, not part of the state
+	sureD [roomsMax]room.Outcome
+	shows uint64 // witnesses of the last event; not part of the state
 }
 
 // write is one outstanding write of prefill.
@@ -124,15 +127,16 @@ func (s *set) add(m uint32) {
 	s.n++
 }
 
-func (s *set) remove(m uint32) {
+func (s *set) remove(m uint32) (found bool) {
 	for i := range s.n {
 		if s.at[i] == m {
 			copy(s.at[i:], s.at[i+1:s.n])
 			s.n--
 			s.at[s.n] = 0
-			return
+			return true
 		}
 	}
+	return false
 }
 
 func (s *set) all() []uint32 { return s.at[:s.n] }
@@ -227,10 +231,11 @@ func (y *System) Clone(s *world) world {
 }
 
 // Key appends everything that the future depends on. The numbers of blocks do not count, so
-// what they hold is written in the order of its stamps.
+// what they hold is written in the order of its stamps. No two blocks have the same stamp,
+// because nobody is let into a block twice.
 func (y *System) Key(w *world, b []byte) []byte {
 	b = append(b, flag(w.pUp)|flag(w.dUp)<<1|flag(w.dialing)<<2, w.pInc, w.dInc, w.begin, w.conn, w.dCut, w.pCut, w.gone,
-		w.leases, w.crashP, w.crashD, w.breaks, w.forget, w.owedP, w.owedD, w.ranP, w.ranD, w.said[0], w.said[1])
+		w.leases, w.crashP, w.crashD, w.breaks, w.forget, w.owedP, w.owedD, w.ranP, w.ranD, w.said[0], w.said[1], w.made[0], w.made[1])
 	b = w.net.key(b)
 	b = w.wire.key(b)
 	b = append(b, w.nWrites, w.nIn, w.late, w.seq)
@@ -242,16 +247,13 @@ func (y *System) Key(w *world, b []byte) []byte {
 	}
 	// Room by room, block by block: what decode's memory holds. (Steps, tables and prefill's
 	// memory follow from the cores: no need to write them too.)
-	for r := range uint8(roomsMax) {
-		for i := range 4 {
-			for k, st := range w.dst {
-				if st == stamp(r, i) {
-					b = append(b, st, w.by[k])
-				}
-			}
+	var held [roomsMax * 4]uint8
+	for k, st := range w.dst {
+		if st != 0 {
+			held[(st-1)>>4*4+(st-1)&15] = 1 + w.by[k]
 		}
 	}
-	b = append(b, 0)
+	b = append(b, held[:4*y.scope.Rooms]...)
 	if w.pUp {
 		b = w.p.AppendState(b)
 	}
