@@ -21,6 +21,7 @@ type search[S any, E comparable] struct {
 	from    []int    // per state: the first of its fair edges in to and by; one more at the end
 	to      []int32  // per fair edge: the state it leads to
 	by      []uint32 // per fair edge: its event
+	work    S        // the state that an event is being tried on
 	spare   []S      // states no longer needed, whose memory a Copier may reuse
 	sights  []int
 	report  Report
@@ -86,19 +87,18 @@ func (x *search[S, E]) explore() bool {
 				if x.o.Ask == PROMPT && (x.class[n] == Timer || x.class[n] == Retry) {
 					continue
 				}
-				c := x.copy(s)
+				x.copy(s)
 				x.report.Transitions++
-				if err := attempt(x.sys, &c, e); err != nil {
+				if err := attempt(x.sys, &x.work, e); err != nil {
 					x.fail("SAFETY", err.Error(), append(x.trace(at), e))
 					return false
 				}
-				x.look(&c)
-				key = x.sys.Key(&c, key[:0])
+				x.look(&x.work)
+				key = x.sys.Key(&x.work, key[:0])
 				id, old := x.add(at, n, key)
-				if old {
-					x.retire(c)
-				} else {
-					next = append(next, c)
+				if !old {
+					next = append(next, x.work)
+					x.renew()
 				}
 				x.edge(at, id, n)
 			}
@@ -131,21 +131,22 @@ func attempt[S any, E comparable](sys System[S, E], s *S, e E) (err error) {
 	return sys.Apply(s, e)
 }
 
-func (x *search[S, E]) copy(s *S) S {
+// copy makes work equal to s.
+func (x *search[S, E]) copy(s *S) {
 	if x.copier == nil {
-		return x.sys.Clone(s)
+		x.work = x.sys.Clone(s)
+		return
 	}
-	var c S
-	if n := len(x.spare); n > 0 {
-		c, x.spare = x.spare[n-1], x.spare[:n-1]
-	}
-	x.copier.CopyInto(&c, s)
-	return c
+	x.copier.CopyInto(&x.work, s)
 }
 
-func (x *search[S, E]) retire(c S) {
-	if x.copier != nil {
-		x.spare = append(x.spare, c)
+// renew gives work memory of its own, now that what was in it stands in the frontier.
+func (x *search[S, E]) renew() {
+	var none S
+	x.work = none
+	if n := len(x.spare); n > 0 {
+		x.work, x.spare[n-1] = x.spare[n-1], none
+		x.spare = x.spare[:n-1]
 	}
 }
 

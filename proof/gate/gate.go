@@ -3,6 +3,7 @@ package gate
 import (
 	"baton/proof/explore"
 	"baton/proof/relaysim"
+	"baton/proof/sim"
 )
 
 // Scope is one exploration, by name.
@@ -15,6 +16,9 @@ type Scope struct {
 // Scopes lists all, those of the room protocol first.
 func Scopes() []Scope {
 	var all []Scope
+	for _, s := range sim.Scopes() {
+		all = append(all, Scope{Name: s.Name, Nightly: !s.Gate, Run: s.Run})
+	}
 	for _, s := range relaysim.Scopes() {
 		all = append(all, Scope{Name: s.Name, Nightly: s.Nightly, Run: s.Run})
 	}
