@@ -24,7 +24,8 @@ func Scopes() []Named {
 		sc.Breaks, sc.Refuse, sc.WriteFails, sc.WriteLate, sc.StepFails = 1, true, true, true, true
 	})
 	all := with(data, func(sc *Scope) { sc.Twice, sc.Lose = true, true })
-	lean := with(quiet, func(sc *Scope) { sc.Twice, sc.Lose = true, true })
+	lossy := with(data, func(sc *Scope) { sc.Lose = true })
+	twice := with(one, func(sc *Scope) { sc.Twice = true })
 	gateway := with(data, func(sc *Scope) { sc.Gateway, sc.Tied = true, true })
 	silent := func(sc *Scope) { sc.Silent = true }
 	crashP := func(sc *Scope) { sc.CrashP, sc.Recut = 1, true }
@@ -48,16 +49,18 @@ func Scopes() []Named {
 		{"TERM quiet", gate, quiet, term(late)},
 		{"TERM data", gate, data, term(late)},
 		{"TERM all", gate, with(all, func(sc *Scope) { sc.Resend = true }), term(turned)},
-		{"TERM crash prefill", gate, with(lean, crashP), term(turned)},
-		{"TERM crash decode", gate, with(lean, crashD), term(turned)},
-		{"TERM tombstone", gate, with(lean, func(sc *Scope) { sc.Lose, sc.Abort, sc.Forget = false, false, 1 }), term(turned[:1])},
+		{"TERM crash prefill", gate, with(lossy, crashP), term(ends)},
+		{"TERM crash decode", gate, with(lossy, crashD), term(ends)},
+		{"TERM twice crash prefill", gate, with(twice, crashP), term(ends[:1])},
+		{"TERM twice crash decode", gate, with(twice, crashD), term(ends[:1])},
+		{"TERM tombstone", gate, with(twice, func(sc *Scope) { sc.Forget = 1 }), term(turned[:1])},
 		{"TERM two rooms", gate, with(two, func(sc *Scope) { sc.Breaks = 1 }), term(ends[:1])},
 		{"TERM unified", gate, with(local, func(sc *Scope) { sc.Twice, sc.Lose = true, true }), term(unified)},
 		{"TERM all crash prefill", night, with(all, crashP), term(turned)},
 		{"TERM all crash decode", night, with(all, crashD), term(turned)},
 		{"TERM all tombstone", night, with(all, func(sc *Scope) { sc.Forget = 1 }), term(turned)},
-		{"TERM two tombstones", night, with(quiet, func(sc *Scope) { sc.Abort, sc.Twice, sc.Forget = false, true, 2 }), term(turned)},
-		{"TERM both crash", night, with(one, func(sc *Scope) { sc.Twice = true; crashP(sc); crashD(sc) }), term(turned)},
+		{"TERM two tombstones", night, with(twice, func(sc *Scope) { sc.GiveUp, sc.Forget = true, 2 }), term(turned)},
+		{"TERM both crash", night, with(twice, func(sc *Scope) { crashP(sc); crashD(sc) }), term(turned)},
 		{"TERM two rooms abort", night, with(two, func(sc *Scope) { sc.Abort = true }), term(ends[:3])},
 
 		{"ALONE quiet", gate, with(quiet, silent), alone(late)},
