@@ -334,23 +334,18 @@ func halfDead(t *testing.T, f Factory) {
 // idleStaysUp: pings cross all four lines of a link on which nobody says anything.
 func idleStaysUp(t *testing.T, f Factory) {
 	r := newRig(t, f, plan{meddle: true, bounds: transfer.Bounds{Silence: 2 * time.Second}})
-	var mu sync.Mutex
-	pings := 0
-	enough := make(chan struct{})
 	r.meddler.frame = func(l line, b []byte, m wire.Message) [][]byte {
 		if _, ok := m.(wire.Ping); ok {
-			mu.Lock()
-			defer mu.Unlock()
-			if pings++; pings == 12 { // both directions, longer than the silence bound
-				close(enough)
-			}
+			r.add(event{what: "ping"})
 		}
 		return [][]byte{b}
 	}
 	c := r.up()
-	<-enough
-	if n := r.count(is("decode.LinkEnd")) + r.count(is("prefill.LinkEnd")); n != 0 {
-		t.Errorf("an idle link ended: %v", r.await(1, is("decode.LinkEnd"))[0].err)
+	ended := func(e event) bool { return e.what == "decode.LinkEnd" || e.what == "prefill.LinkEnd" }
+	// Six in each direction take one and a half times the silence bound.
+	r.await(12, func(e event) bool { return e.what == "ping" || ended(e) })
+	if r.count(ended) != 0 {
+		t.Fatalf("an idle link ended: %v", r.await(1, ended)[0].err)
 	}
 	r.write(c, 1, 0, 0, 2)
 	r.await(1, is("decode.Placed"))
