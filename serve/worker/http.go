@@ -19,6 +19,10 @@ const (
 	// legsSpare is how many legs may be read beyond what the core would take, so that the
 	// core and not the door says what is full.
 	legsSpare = 64
+	// A body may be as long as the longest prompt of this model in JSON, indented (tokenBytes
+	// for each id), with as much around it as bodyBytesLeast.
+	bodyBytesLeast = 1 << 20
+	tokenBytes     = 24
 	// bodyMax is for the slowest body: a megabyte over a bad link inside a data centre.
 	bodyMax = 30 * time.Second
 	// writeMax is how long one write to a gateway may hang before its connection is given up.
@@ -62,15 +66,16 @@ func (w *Worker) serveLeg(rw http.ResponseWriter, r *http.Request) {
 		w.turnAway(rw, room.Overload, "the worker "+w.name+" reads as many legs as it may")
 		return
 	}
+	began := w.now()
+	rc := http.NewResponseController(rw)
+	rc.SetReadDeadline(time.Now().Add(bodyMax))
+	most := min(leg.BodyBytesMax, bodyBytesLeast+tokenBytes*int64(w.served.Context))
+	req, err := leg.ReadRequest(http.MaxBytesReader(rw, r.Body, most))
+	rc.SetReadDeadline(time.Time{}) // else the server would take its expiry for the gateway's leaving
 	if w.draining.Load() {
 		w.turnAway(rw, room.WorkerLost, "the worker "+w.name+" is draining")
 		return
 	}
-	began := w.now()
-	rc := http.NewResponseController(rw)
-	rc.SetReadDeadline(time.Now().Add(bodyMax))
-	req, err := leg.ReadRequest(r.Body)
-	rc.SetReadDeadline(time.Time{}) // else the server would take its expiry for the gateway's leaving
 	if err == nil {
 		err = w.check(req)
 	}

@@ -1,0 +1,95 @@
+package worker
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"baton/core/room"
+)
+
+func TestEveryLimitOfAConfigIsRefusedByName(t *testing.T) {
+	for _, tt := range []struct {
+		spoil func(*Config)
+		want  string
+	}{
+		{func(c *Config) { c.Role = "router" }, "role"},
+		{func(c *Config) { c.Secret = []byte("short") }, "secret"},
+		{func(c *Config) { c.Grace = -1 }, "grace"},
+		{func(c *Config) { c.Sizes.MaxRunning = -1 }, "max running"},
+		{func(c *Config) { c.Sizes.MaxQueued = queuedMax + 1 }, "max queued"},
+		{func(c *Config) { c.Sizes.ChunkTokens = 17 }, "chunk tokens"},
+		{func(c *Config) { c.Sizes.ChunkTokens = 8 }, "chunk tokens"},
+		{func(c *Config) { c.Sizes.KVTokens = 3 }, "kv tokens"},
+		{func(c *Config) { c.Sizes.Threads = -1 }, "threads"},
+		{func(c *Config) { c.Sizes.KV = "fp4" }, "kv"},
+	} {
+		c := Config{Role: Prefill, Secret: secret}
+		tt.spoil(&c)
+		if err := c.WithDefaults().Check(); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("error %v, want one that names %s", err, tt.want)
+		}
+	}
+	for _, role := range []string{Prefill, Decode, Unified} {
+		if err := (Config{Role: role, Secret: secret}).WithDefaults().Check(); err != nil {
+			t.Errorf("the defaults of a %s worker are refused: %v", role, err)
+		}
+	}
+}
+
+// A pool whose size nobody chose is bounded by memory, by use and by a constant.
+func TestThePoolIsBounded(t *testing.T) {
+	s := Config{}.WithDefaults().Sizes
+	if n, err := poolBlocks(s, 1<<10, 256); err != nil || n != 2*RunningDefault*room.BlocksFor(256) {
+		t.Errorf("small model: %d blocks, %v; want two full contexts per running room", n, err)
+	}
+	if n, err := poolBlocks(s, 1<<20, 1<<20); err != nil || int64(n)<<20 > poolBytesMax {
+		t.Errorf("large model: %d blocks of 1 MiB, %v; want at most %d bytes", n, err, int64(poolBytesMax))
+	}
+	if _, err := poolBlocks(s, 1<<50, 256); err == nil || !strings.Contains(err.Error(), "kv tokens") {
+		t.Errorf("no block fits: %v, want an error that says what to do", err)
+	}
+	s.KVTokens = 100
+	if n, err := poolBlocks(s, 1<<50, 256); err != nil || n != 7 {
+		t.Errorf("chosen: %d blocks, %v; want 7", n, err)
+	}
+}
+
+func TestSideDataFromALinkIsChecked(t *testing.T) {
+	e := entryTo("")
+	e.req.Tokens, e.req.Params.Seed = []int32{1, 2, 3}, 9
+	good := `{"id":5,"logprob":-1,"seed":9,"position":3,"cached":0}`
+	if _, err := parseFirst([]byte(good), e.req, 10); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"", "{", "{}",
+		`{"id":10,"seed":9,"position":3}`, `{"id":-1,"seed":9,"position":3}`,
+		`{"id":5,"seed":8,"position":3}`, `{"id":5,"seed":9,"position":4}`,
+		`{"id":5,"seed":9,"position":3,"cached":4}`, `{"id":5,"seed":9,"position":3,"cached":-1}`,
+		`{"id":5,"seed":9,"position":3,"top":[{"id":11}]}`,
+		`{"id":5,"seed":9,"position":3,"top":[` + strings.TrimSuffix(strings.Repeat(`{"id":1},`, 30), ",") + `]}`,
+		`{"id":5,"seed":9,"position":3}` + string(bytes.Repeat([]byte(" "), 70000)),
+	} {
+		if f, err := parseFirst([]byte(bad), e.req, 10); err == nil {
+			t.Errorf("%.60s was taken as %+v", bad, f)
+		}
+	}
+}
+
+func FuzzSideData(f *testing.F) {
+	f.Add([]byte(`{"id":5,"logprob":-1,"seed":0,"position":3,"cached":0,"top":[{"id":1,"logprob":-1}]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		e := entryTo("")
+		e.req.Tokens = []int32{1, 2, 3}
+		if x, err := parseFirst(b, e.req, 10); err == nil && (x.ID < 0 || x.ID >= 10 || len(x.Top) > 21) {
+			t.Fatalf("taken: %+v", x)
+		}
+	})
+}
+
+func ExampleConfig_Check() {
+	c := Config{Role: Decode, Secret: []byte("short")}.WithDefaults()
+	fmt.Println(c.Check())
+	// Output: worker: secret: 5 bytes; a decode worker needs at least 16, the same on every worker of the fleet
+}
