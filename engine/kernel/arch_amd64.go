@@ -21,7 +21,7 @@ func archTables() []*table {
 			Q4_0: func(c mmCall, n int) { c.inParts(&mmQ40AVX2, n, 1, q8TokenBytes) },
 			Q4_1: func(c mmCall, n int) { c.inParts(&mmQ41AVX2, n, 1, q8TokenBytes) },
 		},
-		quantise: quantiseAVX2,
+		quantise: quantiseAVX2, roundPairs: roundPairsGo,
 		rmsNorm: func(dst, x, w []float32, eps float32) {
 			if len(x)%16 != 0 {
 				rmsNormGo(dst, x, w, eps)
@@ -65,6 +65,9 @@ func archTables() []*table {
 	if x.HasAVX512VNNI {
 		tables = append(tables, vnniTable(*tables[1]))
 	}
+	if x.HasAVX512VNNI && x.HasAVX512BF16 {
+		tables = append(tables, pairsTable(*tables[2]))
+	}
 	return tables
 }
 
@@ -72,8 +75,8 @@ func archTables() []*table {
 // gain little from the width.
 func avx512Table(t table) *table {
 	t.level = AVX512
-	t.mm[F32] = func(c mmCall, n int) { c.float512(&mmF32AVX512, &mmF32AVX512p4, 2048, n) }
-	t.mm[BF16] = func(c mmCall, n int) { c.float512(&mmBF16AVX512, &mmBF16AVX512p4, 1024, n) }
+	t.mm[F32] = func(c mmCall, n int) { c.twoPanels(&mmF32AVX512, &mmF32AVX512p2, 2048, 2, n) }
+	t.mm[BF16] = func(c mmCall, n int) { c.twoPanels(&mmBF16AVX512, &mmBF16AVX512p2, 1024, 2, n) }
 	t.rmsNorm = func(dst, x, w []float32, eps float32) {
 		if len(x)%16 != 0 {
 			rmsNormGo(dst, x, w, eps)
@@ -115,6 +118,21 @@ func vnniTable(t table) *table {
 	return &t
 }
 
+func pairsTable(t table) *table {
+	t.level, t.pairs, t.roundPairs = Pairs, true, roundPairsAVX512
+	t.mm[BF16] = func(c mmCall, n int) { c.twoPanels(&mmBF16Pairs, &mmBF16Pairsp2, 1024, 1, n) }
+	return &t
+}
+
+// fastPairs reports whether VDPBF16PS is worth its rounding: on AMD's processors.
+func fastPairs() bool { return cpuVendor() == "Auth" } // the first letters of AuthenticAMD
+
+// cpuVendor returns the first four letters of the maker's name.
+func cpuVendor() string {
+	v := vendorWord()
+	return string([]byte{byte(v), byte(v >> 8), byte(v >> 16), byte(v >> 24)})
+}
+
 type mmKernels = [17]func(w, x unsafe.Pointer, y *float32, kb, np, xs, ldy int)
 
 // inParts serves n tokens with kernels for fewer. perBlock is how many of the kernel's blocks are 32 columns,
@@ -132,17 +150,18 @@ func (c mmCall) inParts(k *mmKernels, n, perBlock, tokenBytes int) {
 	}
 }
 
-// float512 uses the kernels for four panels at once where there are some; block is the size of 32 columns.
-func (c mmCall) float512(one, four *mmKernels, block, n int) {
-	if four[n] != nil && c.np >= 4 {
-		np := c.np &^ 3
-		four[n](c.w, c.x, c.y, 2*c.kb, np, c.xs, c.ldy)
+// twoPanels uses the kernels for two panels at once where there are some; block is the size of 32 columns, perBlock
+// how many of the kernel's blocks that is.
+func (c mmCall) twoPanels(one, two *mmKernels, block, perBlock, n int) {
+	if two[n] != nil && c.np >= 2 {
+		np := c.np &^ 1
+		two[n](c.w, c.x, c.y, c.kb*perBlock, np, c.xs, c.ldy)
 		c.w = unsafe.Add(c.w, np*c.kb*block)
 		c.y = (*float32)(unsafe.Add(unsafe.Pointer(c.y), np*PanelRows*4))
 		c.np -= np
 	}
 	if c.np > 0 {
-		one[n](c.w, c.x, c.y, 2*c.kb, c.np, c.xs, c.ldy)
+		one[n](c.w, c.x, c.y, c.kb*perBlock, c.np, c.xs, c.ldy)
 	}
 }
 

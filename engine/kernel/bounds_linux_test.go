@@ -43,8 +43,8 @@ func TestKernelsStayInTheirMemory(t *testing.T) {
 					t.Fatal(err)
 				}
 				x := fencedFloats(t, randFloats(r, n*cols))
-				in := Input{f32: fencedFloats(t, make([]float32, n*cols)), q8: fenced(t, n*cols/BlockCols*q8TokenBytes)}
-				in.Set(x, n, cols, FormF32|FormQ8)
+				in := Input{f32: fencedFloats(t, make([]float32, n*cols)), q8: fenced(t, n*cols/BlockCols*q8TokenBytes), b16: fenced(t, 2*n*cols)}
+				in.Set(x, n, cols, FormF32|FormQ8|FormBF16)
 				MatMul(fencedFloats(t, make([]float32, n*rows)), rows, m, &in, 0, m.Panels())
 			}
 		}

@@ -42,9 +42,12 @@ func (f Format) String() string {
 // RowBytes returns the size of one row of cols weights in GGUF's order, which is also its share of a panel.
 func (f Format) RowBytes(cols int) int { return cols / BlockCols * rowBlockBytes[f] }
 
-// Form returns the form of the activations that a product with weights of this format reads.
+// Form returns the form of the activations that a product with weights of this format reads at the level in use.
 func (f Format) Form() Form {
-	if f == F32 || f == BF16 {
+	switch {
+	case f == BF16 && active.pairs:
+		return FormBF16
+	case f == F32 || f == BF16:
 		return FormF32
 	}
 	return FormQ8

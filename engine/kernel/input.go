@@ -10,8 +10,9 @@ import (
 type Form uint8
 
 const (
-	FormF32 Form = 1 << iota // float32, for weights in F32 and BF16
-	FormQ8                   // int8 with a scale per 32, for quantised weights
+	FormF32  Form = 1 << iota // float32, for weights in F32 and BF16
+	FormQ8                    // int8 with a scale per 32, for quantised weights
+	FormBF16                  // bfloat16, for weights in BF16 at levels that multiply such pairs
 )
 
 const (
@@ -20,6 +21,8 @@ const (
 	// q8TokenBytes is the size of 32 activations of one token in the int8 form: 32 int8 q, then
 	// int32 -128*sum(q), int32 -8*sum(q), float32 scale, float32 scale*sum(q).
 	q8TokenBytes = 48
+	// b16TokenBytes is the size of 32 activations of one token in bfloat16.
+	b16TokenBytes = 64
 	// MaxTokens bounds the tokens of one Input. A step of the engine has a few thousand at most.
 	MaxTokens = 1 << 16
 )
@@ -31,6 +34,7 @@ const (
 //
 //	FormF32  [cols/16][c][16] float32
 //	FormQ8   [cols/32][c] records of 48 bytes
+//	FormBF16 [cols/32][c][32] bfloat16
 //
 // An Input is filled by one goroutine, or in parts by several between two barriers (Reset by one, SetRange by all).
 type Input struct {
@@ -38,6 +42,7 @@ type Input struct {
 	forms   Form
 	f32     []float32 // [n*cols]
 	q8      []byte    // [n*cols/32*48]
+	b16     []byte    // [n*cols*2]
 }
 
 // Tokens returns the number of tokens that Reset was told.
@@ -59,6 +64,9 @@ func (in *Input) Reset(n, cols int, forms Form) {
 	}
 	if q := n * cols / BlockCols * q8TokenBytes; forms&FormQ8 != 0 && len(in.q8) < q {
 		in.q8 = Alloc(q)
+	}
+	if forms&FormBF16 != 0 && len(in.b16) < 2*n*cols {
+		in.b16 = Alloc(2 * n * cols)
 	}
 }
 
@@ -82,6 +90,10 @@ func (in *Input) SetRange(x []float32, ldx, lo, hi int) {
 			blocks := in.cols / BlockCols
 			dst := in.q8[first*blocks*q8TokenBytes:][:c*blocks*q8TokenBytes]
 			active.quantise(unsafe.Pointer(&dst[at*q8TokenBytes]), &row[0], blocks, c*q8TokenBytes)
+		}
+		if in.forms&FormBF16 != 0 {
+			dst := in.b16[first*in.cols*2:][:c*in.cols*2]
+			active.roundPairs(unsafe.Pointer(&dst[at*b16TokenBytes]), &row[0], in.cols/BlockCols, c*b16TokenBytes)
 		}
 	}
 }
@@ -120,6 +132,16 @@ func quantiseGo(dst unsafe.Pointer, x *float32, blocks, stride int) {
 		rec.bias8, rec.bias4 = -128*sum, -8*sum
 		rec.scale = peak / 127
 		rec.scaleSum = rec.scale * float32(sum)
+	}
+}
+
+// roundPairsGo rounds one token's activations to bfloat16; dst is its line in the first block.
+func roundPairsGo(dst unsafe.Pointer, x *float32, blocks, stride int) {
+	for b, row := range unsafe.Slice((*[BlockCols]float32)(unsafe.Pointer(x)), blocks) {
+		line := (*[BlockCols]uint16)(unsafe.Add(dst, b*stride))
+		for i, v := range row {
+			line[i] = floatToBF16(v)
+		}
 	}
 }
 

@@ -12,6 +12,9 @@ type table struct {
 	mm [formats]func(c mmCall, n int)
 	// quantise fills one token's records of an Input.
 	quantise func(dst unsafe.Pointer, x *float32, blocks, stride int)
+	// roundPairs is quantise for FormBF16; pairs says that products with BF16 weights read that form.
+	roundPairs func(dst unsafe.Pointer, x *float32, blocks, stride int)
+	pairs      bool
 
 	rmsNorm     func(dst, x, w []float32, eps float32)
 	ropeHalf    func(x, cos, sin []float32)
@@ -72,9 +75,12 @@ func MatMul(y []float32, ldy int, w *Matrix, in *Input, p0, p1 int) {
 		for j := 0; j < in.n; j += groupTokens {
 			c := min(groupTokens, in.n-j)
 			call := mmCall{kb: blocks, ldy: 4 * ldy}
-			if form == FormF32 {
+			switch form {
+			case FormF32:
 				call.x, call.xs = unsafe.Pointer(&in.f32[j*in.cols]), c*f32BlockCols*4
-			} else {
+			case FormBF16:
+				call.x, call.xs = unsafe.Pointer(&in.b16[j*in.cols*2]), c*b16TokenBytes
+			default:
 				call.x, call.xs = unsafe.Pointer(&in.q8[j*blocks*q8TokenBytes]), c*q8TokenBytes
 			}
 			step := max(1, unitsMax/(blocks*c))
@@ -94,8 +100,8 @@ func genericTable() *table {
 	return &table{
 		level:    Generic,
 		mm:       [formats]func(mmCall, int){mmF32Go, mmBF16Go, mmQ8Go, mmQ40Go, mmQ41Go},
-		quantise: quantiseGo,
-		rmsNorm:  rmsNormGo, ropeHalf: ropeHalfGo, ropePairs: ropePairsGo, siluMul: siluMulGo, add: addGo, scale: scaleGo,
+		quantise: quantiseGo, roundPairs: roundPairsGo,
+		rmsNorm: rmsNormGo, ropeHalf: ropeHalfGo, ropePairs: ropePairsGo, siluMul: siluMulGo, add: addGo, scale: scaleGo,
 		maxOf: maxOfGo, expSum: expSumGo, dot: dotGo,
 		scores:      [2]func(pageCall, int){scoresBF16Go, scoresF32Go},
 		mix:         [2]func(pageCall, int){mixBF16Go, mixF32Go},

@@ -144,6 +144,12 @@ func seen(f Format, x []float32) []float32 {
 		return x
 	}
 	out := make([]float32, len(x))
+	if f.Form() == FormBF16 {
+		for i, v := range x {
+			out[i] = bf16ToFloat(floatToBF16(v))
+		}
+		return out
+	}
 	var rec q8Record
 	for b := 0; b < len(x); b += BlockCols {
 		quantiseGo(ptrOf(&rec), &x[b], 1, 0)
@@ -240,7 +246,7 @@ func TestResultsDoNotDependOnCompany(t *testing.T) {
 			}
 			for n := 1; n <= most; n++ {
 				y := make([]float32, n*ldy)
-				in.Reset(n, cols, f.Form())
+				in.Reset(n, cols, FormF32|FormQ8|f.Form())
 				cut := r.IntN(n + 1)
 				in.SetRange(x, cols, cut, n)
 				in.SetRange(x, cols, 0, cut)
@@ -316,7 +322,7 @@ func TestHalfPrecisionRoundTrips(t *testing.T) {
 }
 
 func TestUnknownLevelIsRefusedByName(t *testing.T) {
-	if err := useEnv("sse9"); err == nil || !strings.Contains(err.Error(), "generic, avx2, avx512, vnni") || !strings.Contains(err.Error(), "KERNELS") {
+	if err := useEnv("sse9"); err == nil || !strings.Contains(err.Error(), "generic, avx2, avx512, vnni, bf16") || !strings.Contains(err.Error(), "KERNELS") {
 		t.Errorf("the error is %v", err)
 	}
 	if err := Use(Level(99)); err == nil || !strings.Contains(err.Error(), fmt.Sprint(Generic)) {

@@ -433,11 +433,40 @@ var mmBF16AVX512 = [17]func(w, x unsafe.Pointer, y *float32, kb, np, xs, ldy int
 	16: mmBF16AVX512x16,
 }
 
-// mmBF16AVX512p4 holds kernels by number of tokens.
-var mmBF16AVX512p4 = [17]func(w, x unsafe.Pointer, y *float32, kb, np, xs, ldy int){
-	1: mmBF16AVX512p4x1,
-	2: mmBF16AVX512p4x2,
-	3: mmBF16AVX512p4x3,
+// mmBF16AVX512p2 holds kernels by number of tokens.
+var mmBF16AVX512p2 = [17]func(w, x unsafe.Pointer, y *float32, kb, np, xs, ldy int){
+	1: mmBF16AVX512p2x1,
+	2: mmBF16AVX512p2x2,
+	3: mmBF16AVX512p2x3,
+}
+
+// mmBF16Pairs holds kernels by number of tokens.
+var mmBF16Pairs = [17]func(w, x unsafe.Pointer, y *float32, kb, np, xs, ldy int){
+	1:  mmBF16Pairsx1,
+	2:  mmBF16Pairsx2,
+	3:  mmBF16Pairsx3,
+	4:  mmBF16Pairsx4,
+	5:  mmBF16Pairsx5,
+	6:  mmBF16Pairsx6,
+	7:  mmBF16Pairsx7,
+	8:  mmBF16Pairsx8,
+	9:  mmBF16Pairsx9,
+	10: mmBF16Pairsx10,
+	11: mmBF16Pairsx11,
+	12: mmBF16Pairsx12,
+	13: mmBF16Pairsx13,
+	14: mmBF16Pairsx14,
+	15: mmBF16Pairsx15,
+	16: mmBF16Pairsx16,
+}
+
+// mmBF16Pairsp2 holds kernels by number of tokens.
+var mmBF16Pairsp2 = [17]func(w, x unsafe.Pointer, y *float32, kb, np, xs, ldy int){
+	1: mmBF16Pairsp2x1,
+	2: mmBF16Pairsp2x2,
+	3: mmBF16Pairsp2x3,
+	4: mmBF16Pairsp2x4,
+	5: mmBF16Pairsp2x5,
 }
 
 // mmF32AVX2 holds kernels by number of tokens.
@@ -468,11 +497,11 @@ var mmF32AVX512 = [17]func(w, x unsafe.Pointer, y *float32, kb, np, xs, ldy int)
 	16: mmF32AVX512x16,
 }
 
-// mmF32AVX512p4 holds kernels by number of tokens.
-var mmF32AVX512p4 = [17]func(w, x unsafe.Pointer, y *float32, kb, np, xs, ldy int){
-	1: mmF32AVX512p4x1,
-	2: mmF32AVX512p4x2,
-	3: mmF32AVX512p4x3,
+// mmF32AVX512p2 holds kernels by number of tokens.
+var mmF32AVX512p2 = [17]func(w, x unsafe.Pointer, y *float32, kb, np, xs, ldy int){
+	1: mmF32AVX512p2x1,
+	2: mmF32AVX512p2x2,
+	3: mmF32AVX512p2x3,
 }
 
 //go:noescape
@@ -524,13 +553,13 @@ func mmBF16AVX512x15(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np 
 func mmBF16AVX512x16(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 
 //go:noescape
-func mmBF16AVX512p4x1(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+func mmBF16AVX512p2x1(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 
 //go:noescape
-func mmBF16AVX512p4x2(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+func mmBF16AVX512p2x2(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 
 //go:noescape
-func mmBF16AVX512p4x3(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+func mmBF16AVX512p2x3(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 
 //go:noescape
 func mmBF16AVX2x1(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
@@ -593,13 +622,13 @@ func mmF32AVX512x15(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np i
 func mmF32AVX512x16(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 
 //go:noescape
-func mmF32AVX512p4x1(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+func mmF32AVX512p2x1(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 
 //go:noescape
-func mmF32AVX512p4x2(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+func mmF32AVX512p2x2(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 
 //go:noescape
-func mmF32AVX512p4x3(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+func mmF32AVX512p2x3(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 
 //go:noescape
 func mmF32AVX2x1(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
@@ -612,6 +641,72 @@ func mmF32AVX2x4(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int,
 
 //go:noescape
 func mmF32AVX2x6(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+
+//go:noescape
+func mmBF16Pairsx1(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+
+//go:noescape
+func mmBF16Pairsx2(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+
+//go:noescape
+func mmBF16Pairsx3(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+
+//go:noescape
+func mmBF16Pairsx4(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+
+//go:noescape
+func mmBF16Pairsx5(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+
+//go:noescape
+func mmBF16Pairsx6(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+
+//go:noescape
+func mmBF16Pairsx7(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+
+//go:noescape
+func mmBF16Pairsx8(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+
+//go:noescape
+func mmBF16Pairsx9(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+
+//go:noescape
+func mmBF16Pairsx10(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+
+//go:noescape
+func mmBF16Pairsx11(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+
+//go:noescape
+func mmBF16Pairsx12(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+
+//go:noescape
+func mmBF16Pairsx13(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+
+//go:noescape
+func mmBF16Pairsx14(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+
+//go:noescape
+func mmBF16Pairsx15(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+
+//go:noescape
+func mmBF16Pairsx16(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+
+//go:noescape
+func mmBF16Pairsp2x1(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+
+//go:noescape
+func mmBF16Pairsp2x2(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+
+//go:noescape
+func mmBF16Pairsp2x3(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+
+//go:noescape
+func mmBF16Pairsp2x4(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+
+//go:noescape
+func mmBF16Pairsp2x5(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
+
+//go:noescape
+func roundPairsAVX512(dst unsafe.Pointer, x *float32, blocks int, stride int)
 
 // mmQ40AVX2 holds kernels by number of tokens.
 var mmQ40AVX2 = [17]func(w, x unsafe.Pointer, y *float32, kb, np, xs, ldy int){
@@ -906,3 +1001,6 @@ func dotAVX2(a *float32, b *float32, n int) float32
 
 //go:noescape
 func pause()
+
+//go:noescape
+func vendorWord() uint32

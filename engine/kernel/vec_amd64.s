@@ -542,6 +542,16 @@ TEXT ·pause(SB), NOSPLIT, $0-0
 	PAUSE
 	RET
 
+// func vendorWord() uint32
+//
+// The first four letters of the maker's name, from CPUID.
+TEXT ·vendorWord(SB), NOSPLIT, $0-4
+	XORL AX, AX
+	XORL CX, CX
+	CPUID
+	MOVL BX, ret+0(FP)
+	RET
+
 DATA ·expTable+0(SB)/4, $0xc2d00000
 DATA ·expTable+4(SB)/4, $0xc2d00000
 DATA ·expTable+8(SB)/4, $0xc2d00000

@@ -52,7 +52,7 @@ func (f *file) put(label string) { fmt.Fprintf(&f.body, "%s:\n", label) }
 type param struct{ name, kind string }
 
 func (p param) size() int {
-	if p.kind == "float32" {
+	if p.kind == "float32" || p.kind == "uint32" {
 		return 4
 	}
 	return 8

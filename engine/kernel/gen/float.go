@@ -20,14 +20,21 @@ func floatKernels(f *file) {
 		for n := 1; n <= 16; n++ {
 			mmFloat(f, t, avx512, n, 1)
 		}
-		// Few tokens leave the multipliers waiting for their own results; four panels at once do not.
-		mmFloat(f, t, avx512, 1, 4)
-		mmFloat(f, t, avx512, 2, 4)
-		mmFloat(f, t, avx512, 3, 4)
+		// Few tokens leave the multipliers waiting for their own results; two panels at once do so less.
+		for n := 1; n <= 3; n++ {
+			mmFloat(f, t, avx512, n, 2)
+		}
 		for _, n := range avx2Sizes {
 			mmFloat(f, t, avx2, n, 1)
 		}
 	}
+	for n := 1; n <= 16; n++ {
+		mmPairs(f, n, 1)
+	}
+	for n := 1; n <= 5; n++ {
+		mmPairs(f, n, 2)
+	}
+	roundPairs(f)
 }
 
 // tile is one step of a product: 16 columns of each of a number of panels with n tokens.
@@ -143,7 +150,7 @@ func mmFloat(f *file, t panelType, i isa, n, panels int) {
 		name, table = fmt.Sprintf("mm%s%sp%dx%d", t.name, i.suffix, panels, n), fmt.Sprintf("mm%s%sp%d", t.name, i.suffix, panels)
 	}
 	f.begin(name, "As the quantised kernels, but kb and xs count blocks of 16 columns"+
-		map[bool]string{true: "; np is a multiple of 4."}[panels > 1], mmParams, "")
+		map[bool]string{true: "; np is even."}[panels > 1], mmParams, "")
 	f.table(table, n, name)
 	c := tile{f: f, t: t, i: i, tokens: n, x: "R11", panels: []string{"(SI)"}}
 	if n > 8 {
@@ -151,11 +158,9 @@ func mmFloat(f *file, t panelType, i isa, n, panels int) {
 	}
 	c.acc = func(p, tok int) int { return i.sums() * (p*n + tok) }
 	f.load(mmParams, "SI", "DI", "DX", "CX", "R8", "R9", "R10")
-	if panels == 4 {
-		// BX, R13: one and three times the size of a panel
-		f.p("IMUL3Q $%d, CX, BX", t.block)
-		f.p("LEAQ (BX)(BX*2), R13")
-		c.panels = []string{"(SI)", "(SI)(BX*1)", "(SI)(BX*2)", "(SI)(R13*1)"}
+	if panels == 2 {
+		f.p("IMUL3Q $%d, CX, BX", t.block) // the size of a panel
+		c.panels = []string{"(SI)", "(SI)(BX*1)"}
 	}
 	f.upperMask(i)
 	if c.bias != 0 {
@@ -189,8 +194,8 @@ func mmFloat(f *file, t panelType, i isa, n, panels int) {
 			f.p("ADDQ R10, R12")
 		}
 	}
-	if panels == 4 {
-		f.p("ADDQ R13, SI")
+	if panels == 2 {
+		f.p("ADDQ BX, SI")
 	}
 	f.p("ADDQ $%d, DX", 64*panels)
 	f.p("SUBQ $%d, R8", panels)

@@ -21,6 +21,12 @@ func vecKernels(f *file) {
 	f.begin("pause", "One look of a spin loop.", nil, "")
 	f.p("PAUSE")
 	f.p("RET")
+	f.begin("vendorWord", "The first four letters of the maker's name, from CPUID.", nil, "uint32")
+	f.p("XORL AX, AX")
+	f.p("XORL CX, CX")
+	f.p("CPUID")
+	f.p("MOVL BX, ret+0(FP)")
+	f.p("RET")
 	constants(f)
 }
 

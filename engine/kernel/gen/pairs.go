@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// mmPairs multiplies bfloat16 panels with n tokens in bfloat16 (VDPBF16PS): two columns per instruction.
+// Registers as in panelLoop's kernels; Z28, Z29 weights, Z0.. sums.
+func mmPairs(f *file, n, panels int) {
+	name, table := fmt.Sprintf("mmBF16Pairsx%d", n), "mmBF16Pairs"
+	if panels == 2 {
+		name, table = fmt.Sprintf("mmBF16Pairsp2x%d", n), "mmBF16Pairsp2"
+	}
+	f.begin(name, mmDoc+map[bool]string{true: " np is even."}[panels > 1], mmParams, "")
+	f.table(table, n, name)
+	cursor := n / 2 * 64 // the middle of the tokens, so that displacements fit a byte
+	f.load(mmParams, "SI", "DI", "DX", "CX", "R8", "R9", "R10")
+	f.p("SHLQ $10, CX")
+	f.p("MOVQ CX, BX") // the size of a panel
+	f.p("ADDQ $%d, DI", cursor)
+	panel := f.label("panel")
+	f.p("MOVQ DI, R11")
+	f.p("MOVQ kb+24(FP), CX")
+	for s := range panels * n {
+		f.zero(avx512, s)
+	}
+	block := f.label("block")
+	from := []string{"(SI)", "(SI)(BX*1)"}[:panels]
+	if n <= 12 {
+		for _, at := range from {
+			for off := 0; off < 1024; off += 64 {
+				f.p("PREFETCHT0 %d%s", prefetchFloat+off, at)
+			}
+		}
+	}
+	for pair := range 16 {
+		for p, at := range from {
+			f.p("VMOVDQU32 %d%s, Z%d", 64*pair, at, 28+p)
+		}
+		for t := range n {
+			for p := range panels {
+				f.dotPairs(p*n+t, 28+p, 64*t+4*pair-cursor)
+			}
+		}
+	}
+	f.p("ADDQ $1024, SI")
+	f.p("ADDQ R9, R11")
+	f.p("DECQ CX")
+	f.p("JNZ %s", block)
+	f.p("MOVQ DX, R12")
+	for t := range n {
+		for p := range panels {
+			f.p("VMOVUPS Z%d, %d(R12)", p*n+t, 64*p)
+		}
+		if t < n-1 {
+			f.p("ADDQ R10, R12")
+		}
+	}
+	if panels == 2 {
+		f.p("ADDQ BX, SI")
+	}
+	f.p("ADDQ $%d, DX", 64*panels)
+	f.p("SUBQ $%d, R8", panels)
+	f.p("JNZ %s", panel)
+	f.end()
+}
+
+// dotPairs prints VDPBF16PS disp(R11){1to16}, Zw, Zsum as bytes: the assembler does not know it. EVEX, map 0F38, F3,
+// opcode 52; the register numbers' upper bits are stored inverted; a displacement that is a multiple of 4 and fits a
+// byte when divided by 4 is stored that way.
+func (f *file) dotPairs(sum, w, disp int) {
+	inv := func(n, bit int) int { return ^n >> bit & 1 }
+	code := []int{
+		0x62,
+		inv(sum, 3)<<7 | 1<<6 | 0<<5 | inv(sum, 4)<<4 | 2, // base R11: its bit 3 inverted is 0
+		(^w&15)<<3 | 4 | 2,
+		2<<5 | 1<<4 | inv(w, 4)<<3,
+		0x52,
+	}
+	const r11 = 3
+	if disp%4 == 0 && disp/4 >= -128 && disp/4 < 128 {
+		code = append(code, 0x40|sum&7<<3|r11, disp/4)
+	} else {
+		code = append(code, 0x80|sum&7<<3|r11, disp, disp>>8, disp>>16, disp>>24)
+	}
+	var text []string
+	for _, b := range code {
+		text = append(text, fmt.Sprintf("BYTE $0x%02x", b&0xff))
+	}
+	f.p("%s // VDPBF16PS.BCST %d(R11), Z%d, Z%d", strings.Join(text, "; "), disp, w, sum)
+}
+
+// roundPairs rounds one token's activations to bfloat16.
+func roundPairs(f *file) {
+	params := []param{{"dst", "unsafe.Pointer"}, {"x", "*float32"}, {"blocks", "int"}, {"stride", "int"}}
+	f.begin("roundPairsAVX512", "One token: blocks of 32 float32 from x to lines of bfloat16 that are stride bytes apart.", params, "")
+	f.load(params, "DI", "SI", "CX", "R8")
+	f.p("MOVL $0x7fff, AX")
+	f.p("VPBROADCASTD AX, Z5")
+	f.p("MOVL $1, AX")
+	f.p("VPBROADCASTD AX, Z4")
+	loop := f.label("block")
+	for h := range 2 {
+		f.p("VMOVDQU32 %d(SI), Z0", 64*h)
+		f.p("VPSRLD $16, Z0, Z1")
+		f.p("VPANDD Z4, Z1, Z1")
+		f.p("VPADDD Z5, Z0, Z0")
+		f.p("VPADDD Z1, Z0, Z0")
+		f.p("VPSRLD $16, Z0, Z0")
+		f.p("VPMOVDW Z0, %d(DI)", 32*h)
+	}
+	f.p("ADDQ $128, SI")
+	f.p("ADDQ R8, DI")
+	f.p("DECQ CX")
+	f.p("JNZ %s", loop)
+	f.end()
+}
