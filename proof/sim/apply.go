@@ -35,10 +35,10 @@ func (y *System) Apply(w *world, e Event) error {
 	case arrive, body, refuse, returns, writeFails, writeLate:
 		return y.chunk(w, e.Kind, e.Arg)
 	case cutD, staleD, breakD:
-		w.breaks -= flag(e.Kind == breakD)
+		w.breaks -= bit(e.Kind == breakD)
 		return y.cutD(w, uint8(e.Arg))
 	case cutP, staleP, breakP:
-		w.breaks -= flag(e.Kind == breakP)
+		w.breaks -= bit(e.Kind == breakP)
 		return y.cutP(w, uint8(e.Arg))
 	case linkUp:
 		w.dialing = false

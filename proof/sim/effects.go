@@ -211,7 +211,7 @@ func (y *System) doD(w *world, ev decode.Event) error {
 			return err
 		}
 	}
-	if want := int(flag(ev.Kind == decode.ChunkArrived)); y.places != want {
+	if want := int(bit(ev.Kind == decode.ChunkArrived)); y.places != want {
 		return fmt.Errorf("a chunk got %d answers instead of %d", y.places, want)
 	}
 	return audit("decode", w.d.Blocks(), w.d.Idle(), w.owedD, w.d.Rooms, &w.sureD)

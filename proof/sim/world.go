@@ -234,7 +234,7 @@ func (y *System) Clone(s *world) world {
 // what they hold is written in the order of its stamps. No two blocks have the same stamp,
 // because nobody is let into a block twice.
 func (y *System) Key(w *world, b []byte) []byte {
-	b = append(b, flag(w.pUp)|flag(w.dUp)<<1|flag(w.dialing)<<2, w.pInc, w.dInc, w.begin, w.conn, w.dCut, w.pCut, w.gone,
+	b = append(b, bit(w.pUp)|bit(w.dUp)<<1|bit(w.dialing)<<2, w.pInc, w.dInc, w.begin, w.conn, w.dCut, w.pCut, w.gone,
 		w.leases, w.crashP, w.crashD, w.breaks, w.forget, w.owedP, w.owedD, w.ranP, w.ranD, w.said[0], w.said[1], w.made[0], w.made[1])
 	b = w.net.key(b)
 	b = w.wire.key(b)
@@ -263,7 +263,7 @@ func (y *System) Key(w *world, b []byte) []byte {
 	return b
 }
 
-func flag(b bool) uint8 {
+func bit(b bool) uint8 {
 	if b {
 		return 1
 	}
