@@ -135,12 +135,14 @@ type fakeWorker struct {
 	rooms  map[room.ID]int // guarded by mu; legs per room
 	last   *leg.Request    // guarded by mu
 	legs   atomic.Int32    // ever
-	open   sync.WaitGroup  // legs
+	open   int             // guarded by mu; legs
+	closed *sync.Cond      // of mu: open changed
 	id     int32           // on the roster
 }
 
 func newFake(t *testing.T, s script) *fakeWorker {
 	f := &fakeWorker{t: t, script: s, rooms: map[room.ID]int{}}
+	f.closed = sync.NewCond(&f.mu)
 	f.server = httptest.NewServer(f)
 	t.Cleanup(f.server.Close)
 	return f
@@ -151,8 +153,8 @@ func (f *fakeWorker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, `{"worker":{"worker":"x","role":"decode","boot":"b","pid":7,"queues":{"running":{"len":1,"oldest_ms":3}},"blocks":{"total":4,"free":4,"cached":0,"held":0,"quarantined":0}},"rooms":[{"room":"0000000000000007","rid":"r","role":"decode","queue":"running","phase":"running","poll":"Success","age_ms":1,"waits_for":"","worker":"x"}]}`)
 		return
 	}
-	f.open.Add(1)
-	defer f.open.Done()
+	f.count(1)
+	defer f.count(-1)
 	req, err := leg.ReadRequest(r.Body)
 	if err != nil {
 		f.t.Errorf("a leg that no worker would take: %v", err)
@@ -169,6 +171,22 @@ func (f *fakeWorker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s := f.script
 	f.mu.Unlock()
 	s(&fakeLeg{f.t, req, r.Context(), w})
+}
+
+func (f *fakeWorker) count(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.open += n
+	f.closed.Broadcast()
+}
+
+// empty waits until every leg is closed.
+func (f *fakeWorker) empty() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.open > 0 {
+		f.closed.Wait()
+	}
 }
 
 func (f *fakeWorker) play(s script) {
@@ -227,6 +245,25 @@ func (r *rig) join(role string, s script) *fakeWorker {
 	return f
 }
 
+// until asks the loop again and again, as long as it says no.
+func (r *rig) until(f func(*loop) bool) {
+	for yes := false; !yes; {
+		if err := r.g.ask(r.Context(), func(l *loop) { yes = f(l) }); err != nil {
+			r.Error(err)
+			return
+		}
+	}
+}
+
+// streaming says whether some request has brought a token to its client.
+func streaming(l *loop) (yes bool) {
+	l.core.Rooms(func(v relay.View) bool {
+		yes = yes || v.Tokens > 0
+		return true
+	})
+	return yes
+}
+
 // quiet waits until the gateway holds nothing, then checks that every leg was released once
 // and that every fake worker's legs are closed.
 func (r *rig) quiet() {
@@ -256,7 +293,7 @@ func (r *rig) quiet() {
 		}
 	})
 	for _, f := range append(append([]*fakeWorker(nil), r.prefills...), r.decodes...) {
-		f.open.Wait()
+		f.empty()
 	}
 }
 

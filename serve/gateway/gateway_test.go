@@ -170,9 +170,9 @@ func TestAFailureBeforeTheFirstTokenIsTriedElsewhere(t *testing.T) {
 
 func TestAPrefillThatFailsBehindTheFirstTokenChangesNothing(t *testing.T) {
 	r := newRig(t, 1, nil)
-	streaming := make(chan struct{})
-	r.prefills[0].play(func(l *fakeLeg) { l.accept(); <-streaming; l.cut() })
-	r.decodes[0].play(func(l *fakeLeg) { l.accept(); l.piece("hel"); close(streaming); l.piece("lo"); l.done(5) })
+	ended := make(chan struct{})
+	r.prefills[0].play(func(l *fakeLeg) { l.accept(); r.until(streaming); close(ended); l.cut() })
+	r.decodes[0].play(func(l *fakeLeg) { l.accept(); l.piece("hel"); <-ended; l.piece("lo"); l.done(5) })
 	a := r.post("/v1/chat/completions", helloBody+`,"stream":true}`)
 	if n, code := a.terminal(); n != 1 || code != "" || a.text() != "hello" {
 		t.Errorf("%d %q %q", a.status, code, a.events)
@@ -257,15 +257,8 @@ func TestAFullGatewaySays429AndWhenToComeAgain(t *testing.T) {
 	answers := make(chan answer, 2)
 	go func() { answers <- r.post("/v1/chat/completions", helloBody+`}`) }()
 	<-here
-	queued := make(chan struct{})
 	go func() { answers <- r.post("/v1/chat/completions", helloBody+`}`) }()
-	go func() { // until the second one stands in the queue; then the third is one too many
-		defer close(queued)
-		for n := 0; n == 0; {
-			r.g.ask(t.Context(), func(l *loop) { n = l.core.Queue().Len })
-		}
-	}()
-	<-queued
+	r.until(func(l *loop) bool { return l.core.Queue().Len == 1 }) // the third is one too many
 	a := r.post("/v1/chat/completions", helloBody+`}`)
 	if _, code := a.terminal(); a.status != 429 || a.header.Get("Retry-After") == "" || code != "overload" {
 		t.Errorf("%d %v %s", a.status, a.header, a.body)
@@ -299,9 +292,7 @@ func TestADrainingGatewayFinishesWhatItHas(t *testing.T) {
 	<-here
 	drained := make(chan error, 1)
 	go func() { drained <- r.g.Drain(t.Context()) }()
-	for draining := false; !draining; {
-		r.g.ask(t.Context(), func(l *loop) { draining = l.core.Draining() })
-	}
+	r.until(func(l *loop) bool { return l.core.Draining() })
 	a := r.post("/v1/chat/completions", helloBody+`}`)
 	if a.status != 503 || a.header.Get("Retry-After") == "" || !strings.Contains(a.body, "shutting down") {
 		t.Errorf("%d %s", a.status, a.body)
@@ -326,19 +317,10 @@ func TestADrainingGatewayFinishesWhatItHas(t *testing.T) {
 // A gateway that is closed with live requests tells each client so.
 func TestCloseEndsEveryRequestWithAnError(t *testing.T) {
 	r := newRig(t, 1, nil)
-	here := make(chan struct{})
 	r.decodes[0].play(func(l *fakeLeg) { l.accept(); l.piece("hel"); l.wait() })
-	go func() {
-		for n := 0; n == 0; {
-			r.g.ask(t.Context(), func(l *loop) {
-				l.core.Rooms(func(v relay.View) bool { n = v.Tokens; return true })
-			})
-		}
-		close(here)
-	}()
 	live := make(chan answer, 1)
 	go func() { live <- r.post("/v1/chat/completions", helloBody+`,"stream":true}`) }()
-	<-here
+	r.until(streaming)
 	r.g.Close()
 	a := <-live
 	if n, code := a.terminal(); n != 1 || code == "" {

@@ -38,7 +38,12 @@ func (g *Gateway) generation(e openai.Endpoint) http.HandlerFunc {
 		// The client's leaving is heard here, not in the loop below, which may be inside a
 		// write that blocks (W2).
 		unwatch := context.AfterFunc(r.Context(), c.leave)
-		defer unwatch()
+		defer func() {
+			// The handler may wake by the same cancellation before leave was started.
+			if unwatch() && r.Context().Err() != nil {
+				c.leave()
+			}
+		}()
 		if !c.submit(budgets) {
 			g.refuse(w, unavailable("the server is shutting down and takes no new requests"))
 			return
@@ -197,7 +202,7 @@ func (c *clientRequest) whole(ctx context.Context) {
 	for c.ended < len(c.calls) {
 		items, here := c.next(ctx, 0)
 		if !here {
-			return // leave has told the loop
+			return // leave tells the loop
 		}
 		for i := range items {
 			it := &items[i]

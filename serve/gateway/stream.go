@@ -18,7 +18,7 @@ func (c *clientRequest) stream(ctx context.Context) {
 	for c.ended < len(c.calls) {
 		items, here := c.next(ctx, max(c.g.config.Keepalive, 0))
 		if !here {
-			return // leave has told the loop
+			return // leave tells the loop
 		}
 		events, failed := c.events(items, begun)
 		if failed != nil && !headed && len(events) == 0 {
