@@ -3,6 +3,7 @@ package mutants
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"testing"
 	"time"
 )
+
+var rewrite = flag.Bool("rewrite", false, "write the charts of testdata")
 
 // together is how many mutants are built at a time: a build of its own takes one core.
 const together = 2
@@ -44,13 +47,24 @@ func TestMutantsDie(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			judge(t, m, run(t, m, root))
+			overlay := prepare(t, m, root)
+			out, dead := explore(t, overlay, root, m.Scope)
+			if !dead {
+				t.Fatalf("the mutant survives in scope %q: %s\n%s", m.Scope, m.Why, out)
+			}
+			judge(t, m, out)
+			if m.Holds == "" {
+				return
+			}
+			if out, dead := explore(t, overlay, root, m.Holds); dead {
+				t.Fatalf("the mutant is said to stay hidden in scope %q, got\n%s", m.Holds, out)
+			}
 		})
 	}
 }
 
-// run explores the mutant's scope with the mutant in the place of the production files.
-func run(t *testing.T, m *Mutant, root string) string {
+// prepare writes the changed files and returns the list by which the compiler takes them.
+func prepare(t *testing.T, m *Mutant, root string) string {
 	changed, err := m.Apply(func(name string) (string, error) {
 		b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 		return string(b), err
@@ -75,19 +89,22 @@ func run(t *testing.T, m *Mutant, root string) string {
 	if err := os.WriteFile(list, overlay, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	return list
+}
+
+// explore runs one scope of the gate with the mutant in the place of the production files, and
+// says whether it failed.
+func explore(t *testing.T, overlay, root, scope string) (out string, dead bool) {
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
-	cmd := exec.CommandContext(ctx, "go", "test", "-p", "1", "-vet", "off", "-overlay", list, "-run", "^TestScope$", "baton/proof/gate")
+	cmd := exec.CommandContext(ctx, "go", "test", "-p", "1", "-vet", "off", "-overlay", overlay, "-run", "^TestScope$", "baton/proof/gate")
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "BATON_SCOPE="+m.Scope)
-	out, err := cmd.CombinedOutput()
-	if err == nil {
-		t.Fatalf("the mutant survives in scope %q: %s\n%s", m.Scope, m.Why, out)
-	}
+	cmd.Env = append(os.Environ(), "BATON_SCOPE="+scope)
+	b, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		t.Fatalf("no answer in %v", patience)
 	}
-	return string(out)
+	return string(b), err != nil
 }
 
 // judge demands that the mutant broke what its header says, and no other way.
@@ -109,11 +126,17 @@ func judge(t *testing.T, m *Mutant, out string) {
 	if m.Chart == "" {
 		return
 	}
-	want, err := os.ReadFile(filepath.Join("testdata", m.Chart))
+	got, kept := strings.Join(lines, "\n")+"\n", filepath.Join("testdata", m.Chart)
+	if *rewrite {
+		if err := os.WriteFile(kept, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(kept)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(lines, "\n") + "\n"; got != string(want) {
+	if got != string(want) {
 		t.Errorf("the chart is\n%swant testdata/%s\n%s", got, m.Chart, want)
 	}
 }

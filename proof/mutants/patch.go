@@ -13,6 +13,7 @@ type Mutant struct {
 	Breaks string // the property: TERM, ALONE, PROMPT or SAFETY
 	Says   string // a piece of the violation's text; may be empty
 	Scope  string // of proof/gate
+	Holds  string // a scope in which the mistake stays hidden; may be empty
 	Chart  string // file with the expected chart, or empty
 	files  []file
 }
@@ -30,7 +31,7 @@ type hunk struct {
 }
 
 // Parse reads a patch: a comment of lines with "#", of which "# key: value" sets breaks, says,
-// scope and chart, then a unified diff whose line numbers do not matter.
+// scope, holds and chart, then a unified diff whose line numbers do not matter.
 func Parse(name, text string) (*Mutant, error) {
 	m := &Mutant{Name: name}
 	fail := func(n int, format string, args ...any) (*Mutant, error) {
@@ -84,6 +85,8 @@ func (m *Mutant) comment(line string) {
 		m.Says = value
 	case "scope":
 		m.Scope = value
+	case "holds":
+		m.Holds = value
 	case "chart":
 		m.Chart = value
 	default:
