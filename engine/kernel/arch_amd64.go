@@ -75,8 +75,8 @@ func archTables() []*table {
 // gain little from the width.
 func avx512Table(t table) *table {
 	t.level = AVX512
-	t.mm[F32] = func(c mmCall, n int) { c.twoPanels(&mmF32AVX512, &mmF32AVX512p2, 2048, 2, n) }
-	t.mm[BF16] = func(c mmCall, n int) { c.twoPanels(&mmBF16AVX512, &mmBF16AVX512p2, 1024, 2, n) }
+	t.mm[F32] = func(c mmCall, n int) { mmF32AVX512[n](c.w, c.x, c.y, 2*c.kb, c.np, c.xs, c.ldy) }
+	t.mm[BF16] = func(c mmCall, n int) { mmBF16AVX512[n](c.w, c.x, c.y, 2*c.kb, c.np, c.xs, c.ldy) }
 	t.rmsNorm = func(dst, x, w []float32, eps float32) {
 		if len(x)%16 != 0 {
 			rmsNormGo(dst, x, w, eps)
@@ -120,7 +120,7 @@ func vnniTable(t table) *table {
 
 func pairsTable(t table) *table {
 	t.level, t.pairs, t.roundPairs = Pairs, true, roundPairsAVX512
-	t.mm[BF16] = func(c mmCall, n int) { c.twoPanels(&mmBF16Pairs, &mmBF16Pairsp2, 1024, 1, n) }
+	t.mm[BF16] = func(c mmCall, n int) { mmBF16Pairs[n](c.w, c.x, c.y, c.kb, c.np, c.xs, c.ldy) }
 	return &t
 }
 
@@ -147,21 +147,6 @@ func (c mmCall) inParts(k *mmKernels, n, perBlock, tokenBytes int) {
 		c.x = unsafe.Add(c.x, m*tokenBytes)
 		c.y = (*float32)(unsafe.Add(unsafe.Pointer(c.y), m*c.ldy))
 		n -= m
-	}
-}
-
-// twoPanels uses the kernels for two panels at once where there are some; block is the size of 32 columns, perBlock
-// how many of the kernel's blocks that is.
-func (c mmCall) twoPanels(one, two *mmKernels, block, perBlock, n int) {
-	if two[n] != nil && c.np >= 2 {
-		np := c.np &^ 1
-		two[n](c.w, c.x, c.y, c.kb*perBlock, np, c.xs, c.ldy)
-		c.w = unsafe.Add(c.w, np*c.kb*block)
-		c.y = (*float32)(unsafe.Add(unsafe.Pointer(c.y), np*PanelRows*4))
-		c.np -= np
-	}
-	if c.np > 0 {
-		one[n](c.w, c.x, c.y, c.kb*perBlock, c.np, c.xs, c.ldy)
 	}
 }
 

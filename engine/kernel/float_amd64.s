@@ -4,17 +4,16 @@
 
 // func mmBF16AVX512x1(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmBF16AVX512x1(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -67,24 +66,23 @@ block_2:
 	MOVQ DX, R12
 	VMOVUPS Z0, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmBF16AVX512x2(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmBF16AVX512x2(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -156,24 +154,23 @@ block_2:
 	ADDQ R10, R12
 	VMOVUPS Z1, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmBF16AVX512x3(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmBF16AVX512x3(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -264,24 +261,23 @@ block_2:
 	ADDQ R10, R12
 	VMOVUPS Z2, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmBF16AVX512x4(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmBF16AVX512x4(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -290,6 +286,14 @@ panel_1:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 block_2:
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2112(SI)
+	PREFETCHT0 2176(SI)
+	PREFETCHT0 2240(SI)
+	PREFETCHT0 2304(SI)
+	PREFETCHT0 2368(SI)
+	PREFETCHT0 2432(SI)
+	PREFETCHT0 2496(SI)
 	VPSLLD $16, 0(SI), Z30
 	VFMADD231PS.BCST 0(R11), Z30, Z0
 	VFMADD231PS.BCST 64(R11), Z30, Z1
@@ -383,24 +387,23 @@ block_2:
 	ADDQ R10, R12
 	VMOVUPS Z3, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmBF16AVX512x5(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmBF16AVX512x5(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -410,6 +413,14 @@ panel_1:
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 block_2:
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2112(SI)
+	PREFETCHT0 2176(SI)
+	PREFETCHT0 2240(SI)
+	PREFETCHT0 2304(SI)
+	PREFETCHT0 2368(SI)
+	PREFETCHT0 2432(SI)
+	PREFETCHT0 2496(SI)
 	MOVL $4, AX
 columns_3:
 	VPSLLD $16, 0(SI), Z30
@@ -457,24 +468,23 @@ columns_3:
 	ADDQ R10, R12
 	VMOVUPS Z4, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmBF16AVX512x6(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmBF16AVX512x6(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -485,6 +495,14 @@ panel_1:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 block_2:
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2112(SI)
+	PREFETCHT0 2176(SI)
+	PREFETCHT0 2240(SI)
+	PREFETCHT0 2304(SI)
+	PREFETCHT0 2368(SI)
+	PREFETCHT0 2432(SI)
+	PREFETCHT0 2496(SI)
 	MOVL $4, AX
 columns_3:
 	VPSLLD $16, 0(SI), Z30
@@ -538,24 +556,23 @@ columns_3:
 	ADDQ R10, R12
 	VMOVUPS Z5, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmBF16AVX512x7(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmBF16AVX512x7(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -567,6 +584,14 @@ panel_1:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 block_2:
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2112(SI)
+	PREFETCHT0 2176(SI)
+	PREFETCHT0 2240(SI)
+	PREFETCHT0 2304(SI)
+	PREFETCHT0 2368(SI)
+	PREFETCHT0 2432(SI)
+	PREFETCHT0 2496(SI)
 	MOVL $4, AX
 columns_3:
 	VPSLLD $16, 0(SI), Z30
@@ -626,24 +651,23 @@ columns_3:
 	ADDQ R10, R12
 	VMOVUPS Z6, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmBF16AVX512x8(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmBF16AVX512x8(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -656,6 +680,14 @@ panel_1:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 block_2:
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2112(SI)
+	PREFETCHT0 2176(SI)
+	PREFETCHT0 2240(SI)
+	PREFETCHT0 2304(SI)
+	PREFETCHT0 2368(SI)
+	PREFETCHT0 2432(SI)
+	PREFETCHT0 2496(SI)
 	MOVL $4, AX
 columns_3:
 	VPSLLD $16, 0(SI), Z30
@@ -721,24 +753,23 @@ columns_3:
 	ADDQ R10, R12
 	VMOVUPS Z7, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmBF16AVX512x9(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmBF16AVX512x9(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 	ADDQ $512, DI
 panel_1:
 	MOVQ DI, R11
@@ -753,6 +784,14 @@ panel_1:
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
 block_2:
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2112(SI)
+	PREFETCHT0 2176(SI)
+	PREFETCHT0 2240(SI)
+	PREFETCHT0 2304(SI)
+	PREFETCHT0 2368(SI)
+	PREFETCHT0 2432(SI)
+	PREFETCHT0 2496(SI)
 	MOVL $4, AX
 columns_3:
 	VPSLLD $16, 0(SI), Z30
@@ -824,24 +863,23 @@ columns_3:
 	ADDQ R10, R12
 	VMOVUPS Z8, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmBF16AVX512x10(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmBF16AVX512x10(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 	ADDQ $512, DI
 panel_1:
 	MOVQ DI, R11
@@ -857,6 +895,14 @@ panel_1:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 block_2:
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2112(SI)
+	PREFETCHT0 2176(SI)
+	PREFETCHT0 2240(SI)
+	PREFETCHT0 2304(SI)
+	PREFETCHT0 2368(SI)
+	PREFETCHT0 2432(SI)
+	PREFETCHT0 2496(SI)
 	MOVL $4, AX
 columns_3:
 	VPSLLD $16, 0(SI), Z30
@@ -934,24 +980,23 @@ columns_3:
 	ADDQ R10, R12
 	VMOVUPS Z9, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmBF16AVX512x11(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmBF16AVX512x11(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 	ADDQ $512, DI
 panel_1:
 	MOVQ DI, R11
@@ -968,6 +1013,14 @@ panel_1:
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 block_2:
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2112(SI)
+	PREFETCHT0 2176(SI)
+	PREFETCHT0 2240(SI)
+	PREFETCHT0 2304(SI)
+	PREFETCHT0 2368(SI)
+	PREFETCHT0 2432(SI)
+	PREFETCHT0 2496(SI)
 	MOVL $4, AX
 columns_3:
 	VPSLLD $16, 0(SI), Z30
@@ -1051,24 +1104,23 @@ columns_3:
 	ADDQ R10, R12
 	VMOVUPS Z10, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmBF16AVX512x12(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmBF16AVX512x12(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 	ADDQ $512, DI
 panel_1:
 	MOVQ DI, R11
@@ -1086,6 +1138,14 @@ panel_1:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 block_2:
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2112(SI)
+	PREFETCHT0 2176(SI)
+	PREFETCHT0 2240(SI)
+	PREFETCHT0 2304(SI)
+	PREFETCHT0 2368(SI)
+	PREFETCHT0 2432(SI)
+	PREFETCHT0 2496(SI)
 	MOVL $4, AX
 columns_3:
 	VPSLLD $16, 0(SI), Z30
@@ -1175,24 +1235,23 @@ columns_3:
 	ADDQ R10, R12
 	VMOVUPS Z11, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmBF16AVX512x13(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmBF16AVX512x13(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 	ADDQ $512, DI
 panel_1:
 	MOVQ DI, R11
@@ -1306,24 +1365,23 @@ columns_3:
 	ADDQ R10, R12
 	VMOVUPS Z12, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmBF16AVX512x14(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmBF16AVX512x14(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 	ADDQ $512, DI
 panel_1:
 	MOVQ DI, R11
@@ -1444,24 +1502,23 @@ columns_3:
 	ADDQ R10, R12
 	VMOVUPS Z13, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmBF16AVX512x15(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmBF16AVX512x15(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 	ADDQ $512, DI
 panel_1:
 	MOVQ DI, R11
@@ -1589,24 +1646,23 @@ columns_3:
 	ADDQ R10, R12
 	VMOVUPS Z14, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmBF16AVX512x16(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmBF16AVX512x16(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 	ADDQ $512, DI
 panel_1:
 	MOVQ DI, R11
@@ -1741,478 +1797,24 @@ columns_3:
 	ADDQ R10, R12
 	VMOVUPS Z15, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
-	JNZ panel_1
-	VZEROUPPER
-	RET
-
-// func mmBF16AVX512p2x1(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
-//
-// As the quantised kernels, but kb and xs count blocks of 16 columns; np is even.
-TEXT ·mmBF16AVX512p2x1(SB), NOSPLIT, $0-56
-	MOVQ w+0(FP), SI
-	MOVQ x+8(FP), DI
-	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
-	MOVQ np+32(FP), R8
-	MOVQ xs+40(FP), R9
-	MOVQ ldy+48(FP), R10
-	IMUL3Q $512, CX, BX
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
-panel_1:
-	MOVQ DI, R11
-	MOVQ kb+24(FP), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-block_2:
-	PREFETCHT0 2048(SI)
-	PREFETCHT0 2112(SI)
-	PREFETCHT0 2176(SI)
-	PREFETCHT0 2240(SI)
-	PREFETCHT0 2304(SI)
-	PREFETCHT0 2368(SI)
-	PREFETCHT0 2432(SI)
-	PREFETCHT0 2496(SI)
-	PREFETCHT0 2048(SI)(BX*1)
-	PREFETCHT0 2112(SI)(BX*1)
-	PREFETCHT0 2176(SI)(BX*1)
-	PREFETCHT0 2240(SI)(BX*1)
-	PREFETCHT0 2304(SI)(BX*1)
-	PREFETCHT0 2368(SI)(BX*1)
-	PREFETCHT0 2432(SI)(BX*1)
-	PREFETCHT0 2496(SI)(BX*1)
-	VPSLLD $16, 0(SI), Z30
-	VFMADD231PS.BCST 0(R11), Z30, Z0
-	VPSLLD $16, 0(SI)(BX*1), Z29
-	VFMADD231PS.BCST 0(R11), Z29, Z1
-	VPANDD 0(SI), Z31, Z30
-	VFMADD231PS.BCST 4(R11), Z30, Z0
-	VPANDD 0(SI)(BX*1), Z31, Z29
-	VFMADD231PS.BCST 4(R11), Z29, Z1
-	VPSLLD $16, 64(SI), Z30
-	VFMADD231PS.BCST 8(R11), Z30, Z0
-	VPSLLD $16, 64(SI)(BX*1), Z29
-	VFMADD231PS.BCST 8(R11), Z29, Z1
-	VPANDD 64(SI), Z31, Z30
-	VFMADD231PS.BCST 12(R11), Z30, Z0
-	VPANDD 64(SI)(BX*1), Z31, Z29
-	VFMADD231PS.BCST 12(R11), Z29, Z1
-	VPSLLD $16, 128(SI), Z30
-	VFMADD231PS.BCST 16(R11), Z30, Z0
-	VPSLLD $16, 128(SI)(BX*1), Z29
-	VFMADD231PS.BCST 16(R11), Z29, Z1
-	VPANDD 128(SI), Z31, Z30
-	VFMADD231PS.BCST 20(R11), Z30, Z0
-	VPANDD 128(SI)(BX*1), Z31, Z29
-	VFMADD231PS.BCST 20(R11), Z29, Z1
-	VPSLLD $16, 192(SI), Z30
-	VFMADD231PS.BCST 24(R11), Z30, Z0
-	VPSLLD $16, 192(SI)(BX*1), Z29
-	VFMADD231PS.BCST 24(R11), Z29, Z1
-	VPANDD 192(SI), Z31, Z30
-	VFMADD231PS.BCST 28(R11), Z30, Z0
-	VPANDD 192(SI)(BX*1), Z31, Z29
-	VFMADD231PS.BCST 28(R11), Z29, Z1
-	VPSLLD $16, 256(SI), Z30
-	VFMADD231PS.BCST 32(R11), Z30, Z0
-	VPSLLD $16, 256(SI)(BX*1), Z29
-	VFMADD231PS.BCST 32(R11), Z29, Z1
-	VPANDD 256(SI), Z31, Z30
-	VFMADD231PS.BCST 36(R11), Z30, Z0
-	VPANDD 256(SI)(BX*1), Z31, Z29
-	VFMADD231PS.BCST 36(R11), Z29, Z1
-	VPSLLD $16, 320(SI), Z30
-	VFMADD231PS.BCST 40(R11), Z30, Z0
-	VPSLLD $16, 320(SI)(BX*1), Z29
-	VFMADD231PS.BCST 40(R11), Z29, Z1
-	VPANDD 320(SI), Z31, Z30
-	VFMADD231PS.BCST 44(R11), Z30, Z0
-	VPANDD 320(SI)(BX*1), Z31, Z29
-	VFMADD231PS.BCST 44(R11), Z29, Z1
-	VPSLLD $16, 384(SI), Z30
-	VFMADD231PS.BCST 48(R11), Z30, Z0
-	VPSLLD $16, 384(SI)(BX*1), Z29
-	VFMADD231PS.BCST 48(R11), Z29, Z1
-	VPANDD 384(SI), Z31, Z30
-	VFMADD231PS.BCST 52(R11), Z30, Z0
-	VPANDD 384(SI)(BX*1), Z31, Z29
-	VFMADD231PS.BCST 52(R11), Z29, Z1
-	VPSLLD $16, 448(SI), Z30
-	VFMADD231PS.BCST 56(R11), Z30, Z0
-	VPSLLD $16, 448(SI)(BX*1), Z29
-	VFMADD231PS.BCST 56(R11), Z29, Z1
-	VPANDD 448(SI), Z31, Z30
-	VFMADD231PS.BCST 60(R11), Z30, Z0
-	VPANDD 448(SI)(BX*1), Z31, Z29
-	VFMADD231PS.BCST 60(R11), Z29, Z1
-	ADDQ $512, SI
-	ADDQ R9, R11
-	DECQ CX
-	JNZ block_2
-	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
-	VMOVUPS Z1, 64(R12)
-	ADDQ BX, SI
-	ADDQ $128, DX
-	SUBQ $2, R8
-	JNZ panel_1
-	VZEROUPPER
-	RET
-
-// func mmBF16AVX512p2x2(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
-//
-// As the quantised kernels, but kb and xs count blocks of 16 columns; np is even.
-TEXT ·mmBF16AVX512p2x2(SB), NOSPLIT, $0-56
-	MOVQ w+0(FP), SI
-	MOVQ x+8(FP), DI
-	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
-	MOVQ np+32(FP), R8
-	MOVQ xs+40(FP), R9
-	MOVQ ldy+48(FP), R10
-	IMUL3Q $512, CX, BX
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
-panel_1:
-	MOVQ DI, R11
-	MOVQ kb+24(FP), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-block_2:
-	PREFETCHT0 2048(SI)
-	PREFETCHT0 2112(SI)
-	PREFETCHT0 2176(SI)
-	PREFETCHT0 2240(SI)
-	PREFETCHT0 2304(SI)
-	PREFETCHT0 2368(SI)
-	PREFETCHT0 2432(SI)
-	PREFETCHT0 2496(SI)
-	PREFETCHT0 2048(SI)(BX*1)
-	PREFETCHT0 2112(SI)(BX*1)
-	PREFETCHT0 2176(SI)(BX*1)
-	PREFETCHT0 2240(SI)(BX*1)
-	PREFETCHT0 2304(SI)(BX*1)
-	PREFETCHT0 2368(SI)(BX*1)
-	PREFETCHT0 2432(SI)(BX*1)
-	PREFETCHT0 2496(SI)(BX*1)
-	VPSLLD $16, 0(SI), Z30
-	VFMADD231PS.BCST 0(R11), Z30, Z0
-	VFMADD231PS.BCST 64(R11), Z30, Z1
-	VPSLLD $16, 0(SI)(BX*1), Z29
-	VFMADD231PS.BCST 0(R11), Z29, Z2
-	VFMADD231PS.BCST 64(R11), Z29, Z3
-	VPANDD 0(SI), Z31, Z30
-	VFMADD231PS.BCST 4(R11), Z30, Z0
-	VFMADD231PS.BCST 68(R11), Z30, Z1
-	VPANDD 0(SI)(BX*1), Z31, Z29
-	VFMADD231PS.BCST 4(R11), Z29, Z2
-	VFMADD231PS.BCST 68(R11), Z29, Z3
-	VPSLLD $16, 64(SI), Z30
-	VFMADD231PS.BCST 8(R11), Z30, Z0
-	VFMADD231PS.BCST 72(R11), Z30, Z1
-	VPSLLD $16, 64(SI)(BX*1), Z29
-	VFMADD231PS.BCST 8(R11), Z29, Z2
-	VFMADD231PS.BCST 72(R11), Z29, Z3
-	VPANDD 64(SI), Z31, Z30
-	VFMADD231PS.BCST 12(R11), Z30, Z0
-	VFMADD231PS.BCST 76(R11), Z30, Z1
-	VPANDD 64(SI)(BX*1), Z31, Z29
-	VFMADD231PS.BCST 12(R11), Z29, Z2
-	VFMADD231PS.BCST 76(R11), Z29, Z3
-	VPSLLD $16, 128(SI), Z30
-	VFMADD231PS.BCST 16(R11), Z30, Z0
-	VFMADD231PS.BCST 80(R11), Z30, Z1
-	VPSLLD $16, 128(SI)(BX*1), Z29
-	VFMADD231PS.BCST 16(R11), Z29, Z2
-	VFMADD231PS.BCST 80(R11), Z29, Z3
-	VPANDD 128(SI), Z31, Z30
-	VFMADD231PS.BCST 20(R11), Z30, Z0
-	VFMADD231PS.BCST 84(R11), Z30, Z1
-	VPANDD 128(SI)(BX*1), Z31, Z29
-	VFMADD231PS.BCST 20(R11), Z29, Z2
-	VFMADD231PS.BCST 84(R11), Z29, Z3
-	VPSLLD $16, 192(SI), Z30
-	VFMADD231PS.BCST 24(R11), Z30, Z0
-	VFMADD231PS.BCST 88(R11), Z30, Z1
-	VPSLLD $16, 192(SI)(BX*1), Z29
-	VFMADD231PS.BCST 24(R11), Z29, Z2
-	VFMADD231PS.BCST 88(R11), Z29, Z3
-	VPANDD 192(SI), Z31, Z30
-	VFMADD231PS.BCST 28(R11), Z30, Z0
-	VFMADD231PS.BCST 92(R11), Z30, Z1
-	VPANDD 192(SI)(BX*1), Z31, Z29
-	VFMADD231PS.BCST 28(R11), Z29, Z2
-	VFMADD231PS.BCST 92(R11), Z29, Z3
-	VPSLLD $16, 256(SI), Z30
-	VFMADD231PS.BCST 32(R11), Z30, Z0
-	VFMADD231PS.BCST 96(R11), Z30, Z1
-	VPSLLD $16, 256(SI)(BX*1), Z29
-	VFMADD231PS.BCST 32(R11), Z29, Z2
-	VFMADD231PS.BCST 96(R11), Z29, Z3
-	VPANDD 256(SI), Z31, Z30
-	VFMADD231PS.BCST 36(R11), Z30, Z0
-	VFMADD231PS.BCST 100(R11), Z30, Z1
-	VPANDD 256(SI)(BX*1), Z31, Z29
-	VFMADD231PS.BCST 36(R11), Z29, Z2
-	VFMADD231PS.BCST 100(R11), Z29, Z3
-	VPSLLD $16, 320(SI), Z30
-	VFMADD231PS.BCST 40(R11), Z30, Z0
-	VFMADD231PS.BCST 104(R11), Z30, Z1
-	VPSLLD $16, 320(SI)(BX*1), Z29
-	VFMADD231PS.BCST 40(R11), Z29, Z2
-	VFMADD231PS.BCST 104(R11), Z29, Z3
-	VPANDD 320(SI), Z31, Z30
-	VFMADD231PS.BCST 44(R11), Z30, Z0
-	VFMADD231PS.BCST 108(R11), Z30, Z1
-	VPANDD 320(SI)(BX*1), Z31, Z29
-	VFMADD231PS.BCST 44(R11), Z29, Z2
-	VFMADD231PS.BCST 108(R11), Z29, Z3
-	VPSLLD $16, 384(SI), Z30
-	VFMADD231PS.BCST 48(R11), Z30, Z0
-	VFMADD231PS.BCST 112(R11), Z30, Z1
-	VPSLLD $16, 384(SI)(BX*1), Z29
-	VFMADD231PS.BCST 48(R11), Z29, Z2
-	VFMADD231PS.BCST 112(R11), Z29, Z3
-	VPANDD 384(SI), Z31, Z30
-	VFMADD231PS.BCST 52(R11), Z30, Z0
-	VFMADD231PS.BCST 116(R11), Z30, Z1
-	VPANDD 384(SI)(BX*1), Z31, Z29
-	VFMADD231PS.BCST 52(R11), Z29, Z2
-	VFMADD231PS.BCST 116(R11), Z29, Z3
-	VPSLLD $16, 448(SI), Z30
-	VFMADD231PS.BCST 56(R11), Z30, Z0
-	VFMADD231PS.BCST 120(R11), Z30, Z1
-	VPSLLD $16, 448(SI)(BX*1), Z29
-	VFMADD231PS.BCST 56(R11), Z29, Z2
-	VFMADD231PS.BCST 120(R11), Z29, Z3
-	VPANDD 448(SI), Z31, Z30
-	VFMADD231PS.BCST 60(R11), Z30, Z0
-	VFMADD231PS.BCST 124(R11), Z30, Z1
-	VPANDD 448(SI)(BX*1), Z31, Z29
-	VFMADD231PS.BCST 60(R11), Z29, Z2
-	VFMADD231PS.BCST 124(R11), Z29, Z3
-	ADDQ $512, SI
-	ADDQ R9, R11
-	DECQ CX
-	JNZ block_2
-	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
-	VMOVUPS Z2, 64(R12)
-	ADDQ R10, R12
-	VMOVUPS Z1, 0(R12)
-	VMOVUPS Z3, 64(R12)
-	ADDQ BX, SI
-	ADDQ $128, DX
-	SUBQ $2, R8
-	JNZ panel_1
-	VZEROUPPER
-	RET
-
-// func mmBF16AVX512p2x3(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
-//
-// As the quantised kernels, but kb and xs count blocks of 16 columns; np is even.
-TEXT ·mmBF16AVX512p2x3(SB), NOSPLIT, $0-56
-	MOVQ w+0(FP), SI
-	MOVQ x+8(FP), DI
-	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
-	MOVQ np+32(FP), R8
-	MOVQ xs+40(FP), R9
-	MOVQ ldy+48(FP), R10
-	IMUL3Q $512, CX, BX
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
-panel_1:
-	MOVQ DI, R11
-	MOVQ kb+24(FP), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-block_2:
-	PREFETCHT0 2048(SI)
-	PREFETCHT0 2112(SI)
-	PREFETCHT0 2176(SI)
-	PREFETCHT0 2240(SI)
-	PREFETCHT0 2304(SI)
-	PREFETCHT0 2368(SI)
-	PREFETCHT0 2432(SI)
-	PREFETCHT0 2496(SI)
-	PREFETCHT0 2048(SI)(BX*1)
-	PREFETCHT0 2112(SI)(BX*1)
-	PREFETCHT0 2176(SI)(BX*1)
-	PREFETCHT0 2240(SI)(BX*1)
-	PREFETCHT0 2304(SI)(BX*1)
-	PREFETCHT0 2368(SI)(BX*1)
-	PREFETCHT0 2432(SI)(BX*1)
-	PREFETCHT0 2496(SI)(BX*1)
-	VPSLLD $16, 0(SI), Z30
-	VFMADD231PS.BCST 0(R11), Z30, Z0
-	VFMADD231PS.BCST 64(R11), Z30, Z1
-	VFMADD231PS.BCST 128(R11), Z30, Z2
-	VPSLLD $16, 0(SI)(BX*1), Z29
-	VFMADD231PS.BCST 0(R11), Z29, Z3
-	VFMADD231PS.BCST 64(R11), Z29, Z4
-	VFMADD231PS.BCST 128(R11), Z29, Z5
-	VPANDD 0(SI), Z31, Z30
-	VFMADD231PS.BCST 4(R11), Z30, Z0
-	VFMADD231PS.BCST 68(R11), Z30, Z1
-	VFMADD231PS.BCST 132(R11), Z30, Z2
-	VPANDD 0(SI)(BX*1), Z31, Z29
-	VFMADD231PS.BCST 4(R11), Z29, Z3
-	VFMADD231PS.BCST 68(R11), Z29, Z4
-	VFMADD231PS.BCST 132(R11), Z29, Z5
-	VPSLLD $16, 64(SI), Z30
-	VFMADD231PS.BCST 8(R11), Z30, Z0
-	VFMADD231PS.BCST 72(R11), Z30, Z1
-	VFMADD231PS.BCST 136(R11), Z30, Z2
-	VPSLLD $16, 64(SI)(BX*1), Z29
-	VFMADD231PS.BCST 8(R11), Z29, Z3
-	VFMADD231PS.BCST 72(R11), Z29, Z4
-	VFMADD231PS.BCST 136(R11), Z29, Z5
-	VPANDD 64(SI), Z31, Z30
-	VFMADD231PS.BCST 12(R11), Z30, Z0
-	VFMADD231PS.BCST 76(R11), Z30, Z1
-	VFMADD231PS.BCST 140(R11), Z30, Z2
-	VPANDD 64(SI)(BX*1), Z31, Z29
-	VFMADD231PS.BCST 12(R11), Z29, Z3
-	VFMADD231PS.BCST 76(R11), Z29, Z4
-	VFMADD231PS.BCST 140(R11), Z29, Z5
-	VPSLLD $16, 128(SI), Z30
-	VFMADD231PS.BCST 16(R11), Z30, Z0
-	VFMADD231PS.BCST 80(R11), Z30, Z1
-	VFMADD231PS.BCST 144(R11), Z30, Z2
-	VPSLLD $16, 128(SI)(BX*1), Z29
-	VFMADD231PS.BCST 16(R11), Z29, Z3
-	VFMADD231PS.BCST 80(R11), Z29, Z4
-	VFMADD231PS.BCST 144(R11), Z29, Z5
-	VPANDD 128(SI), Z31, Z30
-	VFMADD231PS.BCST 20(R11), Z30, Z0
-	VFMADD231PS.BCST 84(R11), Z30, Z1
-	VFMADD231PS.BCST 148(R11), Z30, Z2
-	VPANDD 128(SI)(BX*1), Z31, Z29
-	VFMADD231PS.BCST 20(R11), Z29, Z3
-	VFMADD231PS.BCST 84(R11), Z29, Z4
-	VFMADD231PS.BCST 148(R11), Z29, Z5
-	VPSLLD $16, 192(SI), Z30
-	VFMADD231PS.BCST 24(R11), Z30, Z0
-	VFMADD231PS.BCST 88(R11), Z30, Z1
-	VFMADD231PS.BCST 152(R11), Z30, Z2
-	VPSLLD $16, 192(SI)(BX*1), Z29
-	VFMADD231PS.BCST 24(R11), Z29, Z3
-	VFMADD231PS.BCST 88(R11), Z29, Z4
-	VFMADD231PS.BCST 152(R11), Z29, Z5
-	VPANDD 192(SI), Z31, Z30
-	VFMADD231PS.BCST 28(R11), Z30, Z0
-	VFMADD231PS.BCST 92(R11), Z30, Z1
-	VFMADD231PS.BCST 156(R11), Z30, Z2
-	VPANDD 192(SI)(BX*1), Z31, Z29
-	VFMADD231PS.BCST 28(R11), Z29, Z3
-	VFMADD231PS.BCST 92(R11), Z29, Z4
-	VFMADD231PS.BCST 156(R11), Z29, Z5
-	VPSLLD $16, 256(SI), Z30
-	VFMADD231PS.BCST 32(R11), Z30, Z0
-	VFMADD231PS.BCST 96(R11), Z30, Z1
-	VFMADD231PS.BCST 160(R11), Z30, Z2
-	VPSLLD $16, 256(SI)(BX*1), Z29
-	VFMADD231PS.BCST 32(R11), Z29, Z3
-	VFMADD231PS.BCST 96(R11), Z29, Z4
-	VFMADD231PS.BCST 160(R11), Z29, Z5
-	VPANDD 256(SI), Z31, Z30
-	VFMADD231PS.BCST 36(R11), Z30, Z0
-	VFMADD231PS.BCST 100(R11), Z30, Z1
-	VFMADD231PS.BCST 164(R11), Z30, Z2
-	VPANDD 256(SI)(BX*1), Z31, Z29
-	VFMADD231PS.BCST 36(R11), Z29, Z3
-	VFMADD231PS.BCST 100(R11), Z29, Z4
-	VFMADD231PS.BCST 164(R11), Z29, Z5
-	VPSLLD $16, 320(SI), Z30
-	VFMADD231PS.BCST 40(R11), Z30, Z0
-	VFMADD231PS.BCST 104(R11), Z30, Z1
-	VFMADD231PS.BCST 168(R11), Z30, Z2
-	VPSLLD $16, 320(SI)(BX*1), Z29
-	VFMADD231PS.BCST 40(R11), Z29, Z3
-	VFMADD231PS.BCST 104(R11), Z29, Z4
-	VFMADD231PS.BCST 168(R11), Z29, Z5
-	VPANDD 320(SI), Z31, Z30
-	VFMADD231PS.BCST 44(R11), Z30, Z0
-	VFMADD231PS.BCST 108(R11), Z30, Z1
-	VFMADD231PS.BCST 172(R11), Z30, Z2
-	VPANDD 320(SI)(BX*1), Z31, Z29
-	VFMADD231PS.BCST 44(R11), Z29, Z3
-	VFMADD231PS.BCST 108(R11), Z29, Z4
-	VFMADD231PS.BCST 172(R11), Z29, Z5
-	VPSLLD $16, 384(SI), Z30
-	VFMADD231PS.BCST 48(R11), Z30, Z0
-	VFMADD231PS.BCST 112(R11), Z30, Z1
-	VFMADD231PS.BCST 176(R11), Z30, Z2
-	VPSLLD $16, 384(SI)(BX*1), Z29
-	VFMADD231PS.BCST 48(R11), Z29, Z3
-	VFMADD231PS.BCST 112(R11), Z29, Z4
-	VFMADD231PS.BCST 176(R11), Z29, Z5
-	VPANDD 384(SI), Z31, Z30
-	VFMADD231PS.BCST 52(R11), Z30, Z0
-	VFMADD231PS.BCST 116(R11), Z30, Z1
-	VFMADD231PS.BCST 180(R11), Z30, Z2
-	VPANDD 384(SI)(BX*1), Z31, Z29
-	VFMADD231PS.BCST 52(R11), Z29, Z3
-	VFMADD231PS.BCST 116(R11), Z29, Z4
-	VFMADD231PS.BCST 180(R11), Z29, Z5
-	VPSLLD $16, 448(SI), Z30
-	VFMADD231PS.BCST 56(R11), Z30, Z0
-	VFMADD231PS.BCST 120(R11), Z30, Z1
-	VFMADD231PS.BCST 184(R11), Z30, Z2
-	VPSLLD $16, 448(SI)(BX*1), Z29
-	VFMADD231PS.BCST 56(R11), Z29, Z3
-	VFMADD231PS.BCST 120(R11), Z29, Z4
-	VFMADD231PS.BCST 184(R11), Z29, Z5
-	VPANDD 448(SI), Z31, Z30
-	VFMADD231PS.BCST 60(R11), Z30, Z0
-	VFMADD231PS.BCST 124(R11), Z30, Z1
-	VFMADD231PS.BCST 188(R11), Z30, Z2
-	VPANDD 448(SI)(BX*1), Z31, Z29
-	VFMADD231PS.BCST 60(R11), Z29, Z3
-	VFMADD231PS.BCST 124(R11), Z29, Z4
-	VFMADD231PS.BCST 188(R11), Z29, Z5
-	ADDQ $512, SI
-	ADDQ R9, R11
-	DECQ CX
-	JNZ block_2
-	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
-	VMOVUPS Z3, 64(R12)
-	ADDQ R10, R12
-	VMOVUPS Z1, 0(R12)
-	VMOVUPS Z4, 64(R12)
-	ADDQ R10, R12
-	VMOVUPS Z2, 0(R12)
-	VMOVUPS Z5, 64(R12)
-	ADDQ BX, SI
-	ADDQ $128, DX
-	SUBQ $2, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmBF16AVX2x1(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmBF16AVX2x1(SB), NOSPLIT, $0-56
-	MOVQ w+0(FP), SI
-	MOVQ x+8(FP), DI
-	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
-	MOVQ np+32(FP), R8
-	MOVQ xs+40(FP), R9
-	MOVQ ldy+48(FP), R10
 	MOVL $0xffff0000, AX
 	VMOVD AX, X15
 	VPBROADCASTD X15, Y15
+	MOVQ w+0(FP), SI
+	MOVQ x+8(FP), DI
+	MOVQ y+16(FP), DX
+	MOVQ np+32(FP), R8
+	MOVQ xs+40(FP), R9
+	MOVQ ldy+48(FP), R10
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -2331,25 +1933,24 @@ block_2:
 	VMOVUPS Y0, 0(R12)
 	VMOVUPS Y1, 32(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmBF16AVX2x2(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmBF16AVX2x2(SB), NOSPLIT, $0-56
-	MOVQ w+0(FP), SI
-	MOVQ x+8(FP), DI
-	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
-	MOVQ np+32(FP), R8
-	MOVQ xs+40(FP), R9
-	MOVQ ldy+48(FP), R10
 	MOVL $0xffff0000, AX
 	VMOVD AX, X15
 	VPBROADCASTD X15, Y15
+	MOVQ w+0(FP), SI
+	MOVQ x+8(FP), DI
+	MOVQ y+16(FP), DX
+	MOVQ np+32(FP), R8
+	MOVQ xs+40(FP), R9
+	MOVQ ldy+48(FP), R10
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -2521,25 +2122,24 @@ block_2:
 	VMOVUPS Y2, 0(R12)
 	VMOVUPS Y3, 32(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmBF16AVX2x4(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmBF16AVX2x4(SB), NOSPLIT, $0-56
-	MOVQ w+0(FP), SI
-	MOVQ x+8(FP), DI
-	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
-	MOVQ np+32(FP), R8
-	MOVQ xs+40(FP), R9
-	MOVQ ldy+48(FP), R10
 	MOVL $0xffff0000, AX
 	VMOVD AX, X15
 	VPBROADCASTD X15, Y15
+	MOVQ w+0(FP), SI
+	MOVQ x+8(FP), DI
+	MOVQ y+16(FP), DX
+	MOVQ np+32(FP), R8
+	MOVQ xs+40(FP), R9
+	MOVQ ldy+48(FP), R10
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -2552,6 +2152,14 @@ panel_1:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 block_2:
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2112(SI)
+	PREFETCHT0 2176(SI)
+	PREFETCHT0 2240(SI)
+	PREFETCHT0 2304(SI)
+	PREFETCHT0 2368(SI)
+	PREFETCHT0 2432(SI)
+	PREFETCHT0 2496(SI)
 	VMOVDQU 0(SI), Y12
 	VPSLLD $16, Y12, Y12
 	VMOVDQU 32(SI), Y13
@@ -2809,25 +2417,24 @@ block_2:
 	VMOVUPS Y6, 0(R12)
 	VMOVUPS Y7, 32(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmBF16AVX2x6(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmBF16AVX2x6(SB), NOSPLIT, $0-56
-	MOVQ w+0(FP), SI
-	MOVQ x+8(FP), DI
-	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
-	MOVQ np+32(FP), R8
-	MOVQ xs+40(FP), R9
-	MOVQ ldy+48(FP), R10
 	MOVL $0xffff0000, AX
 	VMOVD AX, X15
 	VPBROADCASTD X15, Y15
+	MOVQ w+0(FP), SI
+	MOVQ x+8(FP), DI
+	MOVQ y+16(FP), DX
+	MOVQ np+32(FP), R8
+	MOVQ xs+40(FP), R9
+	MOVQ ldy+48(FP), R10
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -2844,6 +2451,14 @@ panel_1:
 	VPXOR Y10, Y10, Y10
 	VPXOR Y11, Y11, Y11
 block_2:
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2112(SI)
+	PREFETCHT0 2176(SI)
+	PREFETCHT0 2240(SI)
+	PREFETCHT0 2304(SI)
+	PREFETCHT0 2368(SI)
+	PREFETCHT0 2432(SI)
+	PREFETCHT0 2496(SI)
 	MOVL $4, AX
 columns_3:
 	VMOVDQU 0(SI), Y12
@@ -2959,24 +2574,23 @@ columns_3:
 	VMOVUPS Y10, 0(R12)
 	VMOVUPS Y11, 32(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmF32AVX512x1(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmF32AVX512x1(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -3037,24 +2651,23 @@ block_2:
 	MOVQ DX, R12
 	VMOVUPS Z0, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmF32AVX512x2(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmF32AVX512x2(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -3134,24 +2747,23 @@ block_2:
 	ADDQ R10, R12
 	VMOVUPS Z1, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmF32AVX512x3(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmF32AVX512x3(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -3250,24 +2862,23 @@ block_2:
 	ADDQ R10, R12
 	VMOVUPS Z2, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmF32AVX512x4(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmF32AVX512x4(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -3276,6 +2887,22 @@ panel_1:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 block_2:
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2112(SI)
+	PREFETCHT0 2176(SI)
+	PREFETCHT0 2240(SI)
+	PREFETCHT0 2304(SI)
+	PREFETCHT0 2368(SI)
+	PREFETCHT0 2432(SI)
+	PREFETCHT0 2496(SI)
+	PREFETCHT0 2560(SI)
+	PREFETCHT0 2624(SI)
+	PREFETCHT0 2688(SI)
+	PREFETCHT0 2752(SI)
+	PREFETCHT0 2816(SI)
+	PREFETCHT0 2880(SI)
+	PREFETCHT0 2944(SI)
+	PREFETCHT0 3008(SI)
 	VMOVUPS 0(SI), Z30
 	VFMADD231PS.BCST 0(R11), Z30, Z0
 	VFMADD231PS.BCST 64(R11), Z30, Z1
@@ -3369,24 +2996,23 @@ block_2:
 	ADDQ R10, R12
 	VMOVUPS Z3, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmF32AVX512x5(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmF32AVX512x5(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -3396,6 +3022,22 @@ panel_1:
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 block_2:
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2112(SI)
+	PREFETCHT0 2176(SI)
+	PREFETCHT0 2240(SI)
+	PREFETCHT0 2304(SI)
+	PREFETCHT0 2368(SI)
+	PREFETCHT0 2432(SI)
+	PREFETCHT0 2496(SI)
+	PREFETCHT0 2560(SI)
+	PREFETCHT0 2624(SI)
+	PREFETCHT0 2688(SI)
+	PREFETCHT0 2752(SI)
+	PREFETCHT0 2816(SI)
+	PREFETCHT0 2880(SI)
+	PREFETCHT0 2944(SI)
+	PREFETCHT0 3008(SI)
 	MOVL $4, AX
 columns_3:
 	VMOVUPS 0(SI), Z30
@@ -3443,24 +3085,23 @@ columns_3:
 	ADDQ R10, R12
 	VMOVUPS Z4, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmF32AVX512x6(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmF32AVX512x6(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -3471,6 +3112,22 @@ panel_1:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 block_2:
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2112(SI)
+	PREFETCHT0 2176(SI)
+	PREFETCHT0 2240(SI)
+	PREFETCHT0 2304(SI)
+	PREFETCHT0 2368(SI)
+	PREFETCHT0 2432(SI)
+	PREFETCHT0 2496(SI)
+	PREFETCHT0 2560(SI)
+	PREFETCHT0 2624(SI)
+	PREFETCHT0 2688(SI)
+	PREFETCHT0 2752(SI)
+	PREFETCHT0 2816(SI)
+	PREFETCHT0 2880(SI)
+	PREFETCHT0 2944(SI)
+	PREFETCHT0 3008(SI)
 	MOVL $4, AX
 columns_3:
 	VMOVUPS 0(SI), Z30
@@ -3524,24 +3181,23 @@ columns_3:
 	ADDQ R10, R12
 	VMOVUPS Z5, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmF32AVX512x7(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmF32AVX512x7(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -3553,6 +3209,22 @@ panel_1:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 block_2:
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2112(SI)
+	PREFETCHT0 2176(SI)
+	PREFETCHT0 2240(SI)
+	PREFETCHT0 2304(SI)
+	PREFETCHT0 2368(SI)
+	PREFETCHT0 2432(SI)
+	PREFETCHT0 2496(SI)
+	PREFETCHT0 2560(SI)
+	PREFETCHT0 2624(SI)
+	PREFETCHT0 2688(SI)
+	PREFETCHT0 2752(SI)
+	PREFETCHT0 2816(SI)
+	PREFETCHT0 2880(SI)
+	PREFETCHT0 2944(SI)
+	PREFETCHT0 3008(SI)
 	MOVL $4, AX
 columns_3:
 	VMOVUPS 0(SI), Z30
@@ -3612,24 +3284,23 @@ columns_3:
 	ADDQ R10, R12
 	VMOVUPS Z6, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmF32AVX512x8(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmF32AVX512x8(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -3642,6 +3313,22 @@ panel_1:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 block_2:
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2112(SI)
+	PREFETCHT0 2176(SI)
+	PREFETCHT0 2240(SI)
+	PREFETCHT0 2304(SI)
+	PREFETCHT0 2368(SI)
+	PREFETCHT0 2432(SI)
+	PREFETCHT0 2496(SI)
+	PREFETCHT0 2560(SI)
+	PREFETCHT0 2624(SI)
+	PREFETCHT0 2688(SI)
+	PREFETCHT0 2752(SI)
+	PREFETCHT0 2816(SI)
+	PREFETCHT0 2880(SI)
+	PREFETCHT0 2944(SI)
+	PREFETCHT0 3008(SI)
 	MOVL $4, AX
 columns_3:
 	VMOVUPS 0(SI), Z30
@@ -3707,24 +3394,23 @@ columns_3:
 	ADDQ R10, R12
 	VMOVUPS Z7, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmF32AVX512x9(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmF32AVX512x9(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 	ADDQ $512, DI
 panel_1:
 	MOVQ DI, R11
@@ -3739,6 +3425,22 @@ panel_1:
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
 block_2:
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2112(SI)
+	PREFETCHT0 2176(SI)
+	PREFETCHT0 2240(SI)
+	PREFETCHT0 2304(SI)
+	PREFETCHT0 2368(SI)
+	PREFETCHT0 2432(SI)
+	PREFETCHT0 2496(SI)
+	PREFETCHT0 2560(SI)
+	PREFETCHT0 2624(SI)
+	PREFETCHT0 2688(SI)
+	PREFETCHT0 2752(SI)
+	PREFETCHT0 2816(SI)
+	PREFETCHT0 2880(SI)
+	PREFETCHT0 2944(SI)
+	PREFETCHT0 3008(SI)
 	MOVL $4, AX
 columns_3:
 	VMOVUPS 0(SI), Z30
@@ -3810,24 +3512,23 @@ columns_3:
 	ADDQ R10, R12
 	VMOVUPS Z8, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmF32AVX512x10(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmF32AVX512x10(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 	ADDQ $512, DI
 panel_1:
 	MOVQ DI, R11
@@ -3843,6 +3544,22 @@ panel_1:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 block_2:
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2112(SI)
+	PREFETCHT0 2176(SI)
+	PREFETCHT0 2240(SI)
+	PREFETCHT0 2304(SI)
+	PREFETCHT0 2368(SI)
+	PREFETCHT0 2432(SI)
+	PREFETCHT0 2496(SI)
+	PREFETCHT0 2560(SI)
+	PREFETCHT0 2624(SI)
+	PREFETCHT0 2688(SI)
+	PREFETCHT0 2752(SI)
+	PREFETCHT0 2816(SI)
+	PREFETCHT0 2880(SI)
+	PREFETCHT0 2944(SI)
+	PREFETCHT0 3008(SI)
 	MOVL $4, AX
 columns_3:
 	VMOVUPS 0(SI), Z30
@@ -3920,24 +3637,23 @@ columns_3:
 	ADDQ R10, R12
 	VMOVUPS Z9, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmF32AVX512x11(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmF32AVX512x11(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 	ADDQ $512, DI
 panel_1:
 	MOVQ DI, R11
@@ -3954,6 +3670,22 @@ panel_1:
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 block_2:
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2112(SI)
+	PREFETCHT0 2176(SI)
+	PREFETCHT0 2240(SI)
+	PREFETCHT0 2304(SI)
+	PREFETCHT0 2368(SI)
+	PREFETCHT0 2432(SI)
+	PREFETCHT0 2496(SI)
+	PREFETCHT0 2560(SI)
+	PREFETCHT0 2624(SI)
+	PREFETCHT0 2688(SI)
+	PREFETCHT0 2752(SI)
+	PREFETCHT0 2816(SI)
+	PREFETCHT0 2880(SI)
+	PREFETCHT0 2944(SI)
+	PREFETCHT0 3008(SI)
 	MOVL $4, AX
 columns_3:
 	VMOVUPS 0(SI), Z30
@@ -4037,24 +3769,23 @@ columns_3:
 	ADDQ R10, R12
 	VMOVUPS Z10, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmF32AVX512x12(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmF32AVX512x12(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 	ADDQ $512, DI
 panel_1:
 	MOVQ DI, R11
@@ -4072,6 +3803,22 @@ panel_1:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 block_2:
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2112(SI)
+	PREFETCHT0 2176(SI)
+	PREFETCHT0 2240(SI)
+	PREFETCHT0 2304(SI)
+	PREFETCHT0 2368(SI)
+	PREFETCHT0 2432(SI)
+	PREFETCHT0 2496(SI)
+	PREFETCHT0 2560(SI)
+	PREFETCHT0 2624(SI)
+	PREFETCHT0 2688(SI)
+	PREFETCHT0 2752(SI)
+	PREFETCHT0 2816(SI)
+	PREFETCHT0 2880(SI)
+	PREFETCHT0 2944(SI)
+	PREFETCHT0 3008(SI)
 	MOVL $4, AX
 columns_3:
 	VMOVUPS 0(SI), Z30
@@ -4161,24 +3908,23 @@ columns_3:
 	ADDQ R10, R12
 	VMOVUPS Z11, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmF32AVX512x13(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmF32AVX512x13(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 	ADDQ $512, DI
 panel_1:
 	MOVQ DI, R11
@@ -4292,24 +4038,23 @@ columns_3:
 	ADDQ R10, R12
 	VMOVUPS Z12, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmF32AVX512x14(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmF32AVX512x14(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 	ADDQ $512, DI
 panel_1:
 	MOVQ DI, R11
@@ -4430,24 +4175,23 @@ columns_3:
 	ADDQ R10, R12
 	VMOVUPS Z13, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmF32AVX512x15(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmF32AVX512x15(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 	ADDQ $512, DI
 panel_1:
 	MOVQ DI, R11
@@ -4575,24 +4319,23 @@ columns_3:
 	ADDQ R10, R12
 	VMOVUPS Z14, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmF32AVX512x16(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmF32AVX512x16(SB), NOSPLIT, $0-56
+	MOVL $0xffff0000, AX
+	VPBROADCASTD AX, Z31
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
 	ADDQ $512, DI
 panel_1:
 	MOVQ DI, R11
@@ -4727,526 +4470,24 @@ columns_3:
 	ADDQ R10, R12
 	VMOVUPS Z15, 0(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
-	JNZ panel_1
-	VZEROUPPER
-	RET
-
-// func mmF32AVX512p2x1(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
-//
-// As the quantised kernels, but kb and xs count blocks of 16 columns; np is even.
-TEXT ·mmF32AVX512p2x1(SB), NOSPLIT, $0-56
-	MOVQ w+0(FP), SI
-	MOVQ x+8(FP), DI
-	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
-	MOVQ np+32(FP), R8
-	MOVQ xs+40(FP), R9
-	MOVQ ldy+48(FP), R10
-	IMUL3Q $1024, CX, BX
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
-panel_1:
-	MOVQ DI, R11
-	MOVQ kb+24(FP), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-block_2:
-	PREFETCHT0 2048(SI)
-	PREFETCHT0 2112(SI)
-	PREFETCHT0 2176(SI)
-	PREFETCHT0 2240(SI)
-	PREFETCHT0 2304(SI)
-	PREFETCHT0 2368(SI)
-	PREFETCHT0 2432(SI)
-	PREFETCHT0 2496(SI)
-	PREFETCHT0 2560(SI)
-	PREFETCHT0 2624(SI)
-	PREFETCHT0 2688(SI)
-	PREFETCHT0 2752(SI)
-	PREFETCHT0 2816(SI)
-	PREFETCHT0 2880(SI)
-	PREFETCHT0 2944(SI)
-	PREFETCHT0 3008(SI)
-	PREFETCHT0 2048(SI)(BX*1)
-	PREFETCHT0 2112(SI)(BX*1)
-	PREFETCHT0 2176(SI)(BX*1)
-	PREFETCHT0 2240(SI)(BX*1)
-	PREFETCHT0 2304(SI)(BX*1)
-	PREFETCHT0 2368(SI)(BX*1)
-	PREFETCHT0 2432(SI)(BX*1)
-	PREFETCHT0 2496(SI)(BX*1)
-	PREFETCHT0 2560(SI)(BX*1)
-	PREFETCHT0 2624(SI)(BX*1)
-	PREFETCHT0 2688(SI)(BX*1)
-	PREFETCHT0 2752(SI)(BX*1)
-	PREFETCHT0 2816(SI)(BX*1)
-	PREFETCHT0 2880(SI)(BX*1)
-	PREFETCHT0 2944(SI)(BX*1)
-	PREFETCHT0 3008(SI)(BX*1)
-	VMOVUPS 0(SI), Z30
-	VFMADD231PS.BCST 0(R11), Z30, Z0
-	VMOVUPS 0(SI)(BX*1), Z29
-	VFMADD231PS.BCST 0(R11), Z29, Z1
-	VMOVUPS 64(SI), Z30
-	VFMADD231PS.BCST 4(R11), Z30, Z0
-	VMOVUPS 64(SI)(BX*1), Z29
-	VFMADD231PS.BCST 4(R11), Z29, Z1
-	VMOVUPS 128(SI), Z30
-	VFMADD231PS.BCST 8(R11), Z30, Z0
-	VMOVUPS 128(SI)(BX*1), Z29
-	VFMADD231PS.BCST 8(R11), Z29, Z1
-	VMOVUPS 192(SI), Z30
-	VFMADD231PS.BCST 12(R11), Z30, Z0
-	VMOVUPS 192(SI)(BX*1), Z29
-	VFMADD231PS.BCST 12(R11), Z29, Z1
-	VMOVUPS 256(SI), Z30
-	VFMADD231PS.BCST 16(R11), Z30, Z0
-	VMOVUPS 256(SI)(BX*1), Z29
-	VFMADD231PS.BCST 16(R11), Z29, Z1
-	VMOVUPS 320(SI), Z30
-	VFMADD231PS.BCST 20(R11), Z30, Z0
-	VMOVUPS 320(SI)(BX*1), Z29
-	VFMADD231PS.BCST 20(R11), Z29, Z1
-	VMOVUPS 384(SI), Z30
-	VFMADD231PS.BCST 24(R11), Z30, Z0
-	VMOVUPS 384(SI)(BX*1), Z29
-	VFMADD231PS.BCST 24(R11), Z29, Z1
-	VMOVUPS 448(SI), Z30
-	VFMADD231PS.BCST 28(R11), Z30, Z0
-	VMOVUPS 448(SI)(BX*1), Z29
-	VFMADD231PS.BCST 28(R11), Z29, Z1
-	VMOVUPS 512(SI), Z30
-	VFMADD231PS.BCST 32(R11), Z30, Z0
-	VMOVUPS 512(SI)(BX*1), Z29
-	VFMADD231PS.BCST 32(R11), Z29, Z1
-	VMOVUPS 576(SI), Z30
-	VFMADD231PS.BCST 36(R11), Z30, Z0
-	VMOVUPS 576(SI)(BX*1), Z29
-	VFMADD231PS.BCST 36(R11), Z29, Z1
-	VMOVUPS 640(SI), Z30
-	VFMADD231PS.BCST 40(R11), Z30, Z0
-	VMOVUPS 640(SI)(BX*1), Z29
-	VFMADD231PS.BCST 40(R11), Z29, Z1
-	VMOVUPS 704(SI), Z30
-	VFMADD231PS.BCST 44(R11), Z30, Z0
-	VMOVUPS 704(SI)(BX*1), Z29
-	VFMADD231PS.BCST 44(R11), Z29, Z1
-	VMOVUPS 768(SI), Z30
-	VFMADD231PS.BCST 48(R11), Z30, Z0
-	VMOVUPS 768(SI)(BX*1), Z29
-	VFMADD231PS.BCST 48(R11), Z29, Z1
-	VMOVUPS 832(SI), Z30
-	VFMADD231PS.BCST 52(R11), Z30, Z0
-	VMOVUPS 832(SI)(BX*1), Z29
-	VFMADD231PS.BCST 52(R11), Z29, Z1
-	VMOVUPS 896(SI), Z30
-	VFMADD231PS.BCST 56(R11), Z30, Z0
-	VMOVUPS 896(SI)(BX*1), Z29
-	VFMADD231PS.BCST 56(R11), Z29, Z1
-	VMOVUPS 960(SI), Z30
-	VFMADD231PS.BCST 60(R11), Z30, Z0
-	VMOVUPS 960(SI)(BX*1), Z29
-	VFMADD231PS.BCST 60(R11), Z29, Z1
-	ADDQ $1024, SI
-	ADDQ R9, R11
-	DECQ CX
-	JNZ block_2
-	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
-	VMOVUPS Z1, 64(R12)
-	ADDQ BX, SI
-	ADDQ $128, DX
-	SUBQ $2, R8
-	JNZ panel_1
-	VZEROUPPER
-	RET
-
-// func mmF32AVX512p2x2(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
-//
-// As the quantised kernels, but kb and xs count blocks of 16 columns; np is even.
-TEXT ·mmF32AVX512p2x2(SB), NOSPLIT, $0-56
-	MOVQ w+0(FP), SI
-	MOVQ x+8(FP), DI
-	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
-	MOVQ np+32(FP), R8
-	MOVQ xs+40(FP), R9
-	MOVQ ldy+48(FP), R10
-	IMUL3Q $1024, CX, BX
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
-panel_1:
-	MOVQ DI, R11
-	MOVQ kb+24(FP), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-block_2:
-	PREFETCHT0 2048(SI)
-	PREFETCHT0 2112(SI)
-	PREFETCHT0 2176(SI)
-	PREFETCHT0 2240(SI)
-	PREFETCHT0 2304(SI)
-	PREFETCHT0 2368(SI)
-	PREFETCHT0 2432(SI)
-	PREFETCHT0 2496(SI)
-	PREFETCHT0 2560(SI)
-	PREFETCHT0 2624(SI)
-	PREFETCHT0 2688(SI)
-	PREFETCHT0 2752(SI)
-	PREFETCHT0 2816(SI)
-	PREFETCHT0 2880(SI)
-	PREFETCHT0 2944(SI)
-	PREFETCHT0 3008(SI)
-	PREFETCHT0 2048(SI)(BX*1)
-	PREFETCHT0 2112(SI)(BX*1)
-	PREFETCHT0 2176(SI)(BX*1)
-	PREFETCHT0 2240(SI)(BX*1)
-	PREFETCHT0 2304(SI)(BX*1)
-	PREFETCHT0 2368(SI)(BX*1)
-	PREFETCHT0 2432(SI)(BX*1)
-	PREFETCHT0 2496(SI)(BX*1)
-	PREFETCHT0 2560(SI)(BX*1)
-	PREFETCHT0 2624(SI)(BX*1)
-	PREFETCHT0 2688(SI)(BX*1)
-	PREFETCHT0 2752(SI)(BX*1)
-	PREFETCHT0 2816(SI)(BX*1)
-	PREFETCHT0 2880(SI)(BX*1)
-	PREFETCHT0 2944(SI)(BX*1)
-	PREFETCHT0 3008(SI)(BX*1)
-	VMOVUPS 0(SI), Z30
-	VFMADD231PS.BCST 0(R11), Z30, Z0
-	VFMADD231PS.BCST 64(R11), Z30, Z1
-	VMOVUPS 0(SI)(BX*1), Z29
-	VFMADD231PS.BCST 0(R11), Z29, Z2
-	VFMADD231PS.BCST 64(R11), Z29, Z3
-	VMOVUPS 64(SI), Z30
-	VFMADD231PS.BCST 4(R11), Z30, Z0
-	VFMADD231PS.BCST 68(R11), Z30, Z1
-	VMOVUPS 64(SI)(BX*1), Z29
-	VFMADD231PS.BCST 4(R11), Z29, Z2
-	VFMADD231PS.BCST 68(R11), Z29, Z3
-	VMOVUPS 128(SI), Z30
-	VFMADD231PS.BCST 8(R11), Z30, Z0
-	VFMADD231PS.BCST 72(R11), Z30, Z1
-	VMOVUPS 128(SI)(BX*1), Z29
-	VFMADD231PS.BCST 8(R11), Z29, Z2
-	VFMADD231PS.BCST 72(R11), Z29, Z3
-	VMOVUPS 192(SI), Z30
-	VFMADD231PS.BCST 12(R11), Z30, Z0
-	VFMADD231PS.BCST 76(R11), Z30, Z1
-	VMOVUPS 192(SI)(BX*1), Z29
-	VFMADD231PS.BCST 12(R11), Z29, Z2
-	VFMADD231PS.BCST 76(R11), Z29, Z3
-	VMOVUPS 256(SI), Z30
-	VFMADD231PS.BCST 16(R11), Z30, Z0
-	VFMADD231PS.BCST 80(R11), Z30, Z1
-	VMOVUPS 256(SI)(BX*1), Z29
-	VFMADD231PS.BCST 16(R11), Z29, Z2
-	VFMADD231PS.BCST 80(R11), Z29, Z3
-	VMOVUPS 320(SI), Z30
-	VFMADD231PS.BCST 20(R11), Z30, Z0
-	VFMADD231PS.BCST 84(R11), Z30, Z1
-	VMOVUPS 320(SI)(BX*1), Z29
-	VFMADD231PS.BCST 20(R11), Z29, Z2
-	VFMADD231PS.BCST 84(R11), Z29, Z3
-	VMOVUPS 384(SI), Z30
-	VFMADD231PS.BCST 24(R11), Z30, Z0
-	VFMADD231PS.BCST 88(R11), Z30, Z1
-	VMOVUPS 384(SI)(BX*1), Z29
-	VFMADD231PS.BCST 24(R11), Z29, Z2
-	VFMADD231PS.BCST 88(R11), Z29, Z3
-	VMOVUPS 448(SI), Z30
-	VFMADD231PS.BCST 28(R11), Z30, Z0
-	VFMADD231PS.BCST 92(R11), Z30, Z1
-	VMOVUPS 448(SI)(BX*1), Z29
-	VFMADD231PS.BCST 28(R11), Z29, Z2
-	VFMADD231PS.BCST 92(R11), Z29, Z3
-	VMOVUPS 512(SI), Z30
-	VFMADD231PS.BCST 32(R11), Z30, Z0
-	VFMADD231PS.BCST 96(R11), Z30, Z1
-	VMOVUPS 512(SI)(BX*1), Z29
-	VFMADD231PS.BCST 32(R11), Z29, Z2
-	VFMADD231PS.BCST 96(R11), Z29, Z3
-	VMOVUPS 576(SI), Z30
-	VFMADD231PS.BCST 36(R11), Z30, Z0
-	VFMADD231PS.BCST 100(R11), Z30, Z1
-	VMOVUPS 576(SI)(BX*1), Z29
-	VFMADD231PS.BCST 36(R11), Z29, Z2
-	VFMADD231PS.BCST 100(R11), Z29, Z3
-	VMOVUPS 640(SI), Z30
-	VFMADD231PS.BCST 40(R11), Z30, Z0
-	VFMADD231PS.BCST 104(R11), Z30, Z1
-	VMOVUPS 640(SI)(BX*1), Z29
-	VFMADD231PS.BCST 40(R11), Z29, Z2
-	VFMADD231PS.BCST 104(R11), Z29, Z3
-	VMOVUPS 704(SI), Z30
-	VFMADD231PS.BCST 44(R11), Z30, Z0
-	VFMADD231PS.BCST 108(R11), Z30, Z1
-	VMOVUPS 704(SI)(BX*1), Z29
-	VFMADD231PS.BCST 44(R11), Z29, Z2
-	VFMADD231PS.BCST 108(R11), Z29, Z3
-	VMOVUPS 768(SI), Z30
-	VFMADD231PS.BCST 48(R11), Z30, Z0
-	VFMADD231PS.BCST 112(R11), Z30, Z1
-	VMOVUPS 768(SI)(BX*1), Z29
-	VFMADD231PS.BCST 48(R11), Z29, Z2
-	VFMADD231PS.BCST 112(R11), Z29, Z3
-	VMOVUPS 832(SI), Z30
-	VFMADD231PS.BCST 52(R11), Z30, Z0
-	VFMADD231PS.BCST 116(R11), Z30, Z1
-	VMOVUPS 832(SI)(BX*1), Z29
-	VFMADD231PS.BCST 52(R11), Z29, Z2
-	VFMADD231PS.BCST 116(R11), Z29, Z3
-	VMOVUPS 896(SI), Z30
-	VFMADD231PS.BCST 56(R11), Z30, Z0
-	VFMADD231PS.BCST 120(R11), Z30, Z1
-	VMOVUPS 896(SI)(BX*1), Z29
-	VFMADD231PS.BCST 56(R11), Z29, Z2
-	VFMADD231PS.BCST 120(R11), Z29, Z3
-	VMOVUPS 960(SI), Z30
-	VFMADD231PS.BCST 60(R11), Z30, Z0
-	VFMADD231PS.BCST 124(R11), Z30, Z1
-	VMOVUPS 960(SI)(BX*1), Z29
-	VFMADD231PS.BCST 60(R11), Z29, Z2
-	VFMADD231PS.BCST 124(R11), Z29, Z3
-	ADDQ $1024, SI
-	ADDQ R9, R11
-	DECQ CX
-	JNZ block_2
-	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
-	VMOVUPS Z2, 64(R12)
-	ADDQ R10, R12
-	VMOVUPS Z1, 0(R12)
-	VMOVUPS Z3, 64(R12)
-	ADDQ BX, SI
-	ADDQ $128, DX
-	SUBQ $2, R8
-	JNZ panel_1
-	VZEROUPPER
-	RET
-
-// func mmF32AVX512p2x3(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
-//
-// As the quantised kernels, but kb and xs count blocks of 16 columns; np is even.
-TEXT ·mmF32AVX512p2x3(SB), NOSPLIT, $0-56
-	MOVQ w+0(FP), SI
-	MOVQ x+8(FP), DI
-	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
-	MOVQ np+32(FP), R8
-	MOVQ xs+40(FP), R9
-	MOVQ ldy+48(FP), R10
-	IMUL3Q $1024, CX, BX
-	MOVL $0xffff0000, AX
-	VPBROADCASTD AX, Z31
-panel_1:
-	MOVQ DI, R11
-	MOVQ kb+24(FP), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-block_2:
-	PREFETCHT0 2048(SI)
-	PREFETCHT0 2112(SI)
-	PREFETCHT0 2176(SI)
-	PREFETCHT0 2240(SI)
-	PREFETCHT0 2304(SI)
-	PREFETCHT0 2368(SI)
-	PREFETCHT0 2432(SI)
-	PREFETCHT0 2496(SI)
-	PREFETCHT0 2560(SI)
-	PREFETCHT0 2624(SI)
-	PREFETCHT0 2688(SI)
-	PREFETCHT0 2752(SI)
-	PREFETCHT0 2816(SI)
-	PREFETCHT0 2880(SI)
-	PREFETCHT0 2944(SI)
-	PREFETCHT0 3008(SI)
-	PREFETCHT0 2048(SI)(BX*1)
-	PREFETCHT0 2112(SI)(BX*1)
-	PREFETCHT0 2176(SI)(BX*1)
-	PREFETCHT0 2240(SI)(BX*1)
-	PREFETCHT0 2304(SI)(BX*1)
-	PREFETCHT0 2368(SI)(BX*1)
-	PREFETCHT0 2432(SI)(BX*1)
-	PREFETCHT0 2496(SI)(BX*1)
-	PREFETCHT0 2560(SI)(BX*1)
-	PREFETCHT0 2624(SI)(BX*1)
-	PREFETCHT0 2688(SI)(BX*1)
-	PREFETCHT0 2752(SI)(BX*1)
-	PREFETCHT0 2816(SI)(BX*1)
-	PREFETCHT0 2880(SI)(BX*1)
-	PREFETCHT0 2944(SI)(BX*1)
-	PREFETCHT0 3008(SI)(BX*1)
-	VMOVUPS 0(SI), Z30
-	VFMADD231PS.BCST 0(R11), Z30, Z0
-	VFMADD231PS.BCST 64(R11), Z30, Z1
-	VFMADD231PS.BCST 128(R11), Z30, Z2
-	VMOVUPS 0(SI)(BX*1), Z29
-	VFMADD231PS.BCST 0(R11), Z29, Z3
-	VFMADD231PS.BCST 64(R11), Z29, Z4
-	VFMADD231PS.BCST 128(R11), Z29, Z5
-	VMOVUPS 64(SI), Z30
-	VFMADD231PS.BCST 4(R11), Z30, Z0
-	VFMADD231PS.BCST 68(R11), Z30, Z1
-	VFMADD231PS.BCST 132(R11), Z30, Z2
-	VMOVUPS 64(SI)(BX*1), Z29
-	VFMADD231PS.BCST 4(R11), Z29, Z3
-	VFMADD231PS.BCST 68(R11), Z29, Z4
-	VFMADD231PS.BCST 132(R11), Z29, Z5
-	VMOVUPS 128(SI), Z30
-	VFMADD231PS.BCST 8(R11), Z30, Z0
-	VFMADD231PS.BCST 72(R11), Z30, Z1
-	VFMADD231PS.BCST 136(R11), Z30, Z2
-	VMOVUPS 128(SI)(BX*1), Z29
-	VFMADD231PS.BCST 8(R11), Z29, Z3
-	VFMADD231PS.BCST 72(R11), Z29, Z4
-	VFMADD231PS.BCST 136(R11), Z29, Z5
-	VMOVUPS 192(SI), Z30
-	VFMADD231PS.BCST 12(R11), Z30, Z0
-	VFMADD231PS.BCST 76(R11), Z30, Z1
-	VFMADD231PS.BCST 140(R11), Z30, Z2
-	VMOVUPS 192(SI)(BX*1), Z29
-	VFMADD231PS.BCST 12(R11), Z29, Z3
-	VFMADD231PS.BCST 76(R11), Z29, Z4
-	VFMADD231PS.BCST 140(R11), Z29, Z5
-	VMOVUPS 256(SI), Z30
-	VFMADD231PS.BCST 16(R11), Z30, Z0
-	VFMADD231PS.BCST 80(R11), Z30, Z1
-	VFMADD231PS.BCST 144(R11), Z30, Z2
-	VMOVUPS 256(SI)(BX*1), Z29
-	VFMADD231PS.BCST 16(R11), Z29, Z3
-	VFMADD231PS.BCST 80(R11), Z29, Z4
-	VFMADD231PS.BCST 144(R11), Z29, Z5
-	VMOVUPS 320(SI), Z30
-	VFMADD231PS.BCST 20(R11), Z30, Z0
-	VFMADD231PS.BCST 84(R11), Z30, Z1
-	VFMADD231PS.BCST 148(R11), Z30, Z2
-	VMOVUPS 320(SI)(BX*1), Z29
-	VFMADD231PS.BCST 20(R11), Z29, Z3
-	VFMADD231PS.BCST 84(R11), Z29, Z4
-	VFMADD231PS.BCST 148(R11), Z29, Z5
-	VMOVUPS 384(SI), Z30
-	VFMADD231PS.BCST 24(R11), Z30, Z0
-	VFMADD231PS.BCST 88(R11), Z30, Z1
-	VFMADD231PS.BCST 152(R11), Z30, Z2
-	VMOVUPS 384(SI)(BX*1), Z29
-	VFMADD231PS.BCST 24(R11), Z29, Z3
-	VFMADD231PS.BCST 88(R11), Z29, Z4
-	VFMADD231PS.BCST 152(R11), Z29, Z5
-	VMOVUPS 448(SI), Z30
-	VFMADD231PS.BCST 28(R11), Z30, Z0
-	VFMADD231PS.BCST 92(R11), Z30, Z1
-	VFMADD231PS.BCST 156(R11), Z30, Z2
-	VMOVUPS 448(SI)(BX*1), Z29
-	VFMADD231PS.BCST 28(R11), Z29, Z3
-	VFMADD231PS.BCST 92(R11), Z29, Z4
-	VFMADD231PS.BCST 156(R11), Z29, Z5
-	VMOVUPS 512(SI), Z30
-	VFMADD231PS.BCST 32(R11), Z30, Z0
-	VFMADD231PS.BCST 96(R11), Z30, Z1
-	VFMADD231PS.BCST 160(R11), Z30, Z2
-	VMOVUPS 512(SI)(BX*1), Z29
-	VFMADD231PS.BCST 32(R11), Z29, Z3
-	VFMADD231PS.BCST 96(R11), Z29, Z4
-	VFMADD231PS.BCST 160(R11), Z29, Z5
-	VMOVUPS 576(SI), Z30
-	VFMADD231PS.BCST 36(R11), Z30, Z0
-	VFMADD231PS.BCST 100(R11), Z30, Z1
-	VFMADD231PS.BCST 164(R11), Z30, Z2
-	VMOVUPS 576(SI)(BX*1), Z29
-	VFMADD231PS.BCST 36(R11), Z29, Z3
-	VFMADD231PS.BCST 100(R11), Z29, Z4
-	VFMADD231PS.BCST 164(R11), Z29, Z5
-	VMOVUPS 640(SI), Z30
-	VFMADD231PS.BCST 40(R11), Z30, Z0
-	VFMADD231PS.BCST 104(R11), Z30, Z1
-	VFMADD231PS.BCST 168(R11), Z30, Z2
-	VMOVUPS 640(SI)(BX*1), Z29
-	VFMADD231PS.BCST 40(R11), Z29, Z3
-	VFMADD231PS.BCST 104(R11), Z29, Z4
-	VFMADD231PS.BCST 168(R11), Z29, Z5
-	VMOVUPS 704(SI), Z30
-	VFMADD231PS.BCST 44(R11), Z30, Z0
-	VFMADD231PS.BCST 108(R11), Z30, Z1
-	VFMADD231PS.BCST 172(R11), Z30, Z2
-	VMOVUPS 704(SI)(BX*1), Z29
-	VFMADD231PS.BCST 44(R11), Z29, Z3
-	VFMADD231PS.BCST 108(R11), Z29, Z4
-	VFMADD231PS.BCST 172(R11), Z29, Z5
-	VMOVUPS 768(SI), Z30
-	VFMADD231PS.BCST 48(R11), Z30, Z0
-	VFMADD231PS.BCST 112(R11), Z30, Z1
-	VFMADD231PS.BCST 176(R11), Z30, Z2
-	VMOVUPS 768(SI)(BX*1), Z29
-	VFMADD231PS.BCST 48(R11), Z29, Z3
-	VFMADD231PS.BCST 112(R11), Z29, Z4
-	VFMADD231PS.BCST 176(R11), Z29, Z5
-	VMOVUPS 832(SI), Z30
-	VFMADD231PS.BCST 52(R11), Z30, Z0
-	VFMADD231PS.BCST 116(R11), Z30, Z1
-	VFMADD231PS.BCST 180(R11), Z30, Z2
-	VMOVUPS 832(SI)(BX*1), Z29
-	VFMADD231PS.BCST 52(R11), Z29, Z3
-	VFMADD231PS.BCST 116(R11), Z29, Z4
-	VFMADD231PS.BCST 180(R11), Z29, Z5
-	VMOVUPS 896(SI), Z30
-	VFMADD231PS.BCST 56(R11), Z30, Z0
-	VFMADD231PS.BCST 120(R11), Z30, Z1
-	VFMADD231PS.BCST 184(R11), Z30, Z2
-	VMOVUPS 896(SI)(BX*1), Z29
-	VFMADD231PS.BCST 56(R11), Z29, Z3
-	VFMADD231PS.BCST 120(R11), Z29, Z4
-	VFMADD231PS.BCST 184(R11), Z29, Z5
-	VMOVUPS 960(SI), Z30
-	VFMADD231PS.BCST 60(R11), Z30, Z0
-	VFMADD231PS.BCST 124(R11), Z30, Z1
-	VFMADD231PS.BCST 188(R11), Z30, Z2
-	VMOVUPS 960(SI)(BX*1), Z29
-	VFMADD231PS.BCST 60(R11), Z29, Z3
-	VFMADD231PS.BCST 124(R11), Z29, Z4
-	VFMADD231PS.BCST 188(R11), Z29, Z5
-	ADDQ $1024, SI
-	ADDQ R9, R11
-	DECQ CX
-	JNZ block_2
-	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
-	VMOVUPS Z3, 64(R12)
-	ADDQ R10, R12
-	VMOVUPS Z1, 0(R12)
-	VMOVUPS Z4, 64(R12)
-	ADDQ R10, R12
-	VMOVUPS Z2, 0(R12)
-	VMOVUPS Z5, 64(R12)
-	ADDQ BX, SI
-	ADDQ $128, DX
-	SUBQ $2, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmF32AVX2x1(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmF32AVX2x1(SB), NOSPLIT, $0-56
-	MOVQ w+0(FP), SI
-	MOVQ x+8(FP), DI
-	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
-	MOVQ np+32(FP), R8
-	MOVQ xs+40(FP), R9
-	MOVQ ldy+48(FP), R10
 	MOVL $0xffff0000, AX
 	VMOVD AX, X15
 	VPBROADCASTD X15, Y15
+	MOVQ w+0(FP), SI
+	MOVQ x+8(FP), DI
+	MOVQ y+16(FP), DX
+	MOVQ np+32(FP), R8
+	MOVQ xs+40(FP), R9
+	MOVQ ldy+48(FP), R10
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -5357,25 +4598,24 @@ block_2:
 	VMOVUPS Y0, 0(R12)
 	VMOVUPS Y1, 32(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmF32AVX2x2(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmF32AVX2x2(SB), NOSPLIT, $0-56
-	MOVQ w+0(FP), SI
-	MOVQ x+8(FP), DI
-	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
-	MOVQ np+32(FP), R8
-	MOVQ xs+40(FP), R9
-	MOVQ ldy+48(FP), R10
 	MOVL $0xffff0000, AX
 	VMOVD AX, X15
 	VPBROADCASTD X15, Y15
+	MOVQ w+0(FP), SI
+	MOVQ x+8(FP), DI
+	MOVQ y+16(FP), DX
+	MOVQ np+32(FP), R8
+	MOVQ xs+40(FP), R9
+	MOVQ ldy+48(FP), R10
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -5539,25 +4779,24 @@ block_2:
 	VMOVUPS Y2, 0(R12)
 	VMOVUPS Y3, 32(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmF32AVX2x4(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmF32AVX2x4(SB), NOSPLIT, $0-56
-	MOVQ w+0(FP), SI
-	MOVQ x+8(FP), DI
-	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
-	MOVQ np+32(FP), R8
-	MOVQ xs+40(FP), R9
-	MOVQ ldy+48(FP), R10
 	MOVL $0xffff0000, AX
 	VMOVD AX, X15
 	VPBROADCASTD X15, Y15
+	MOVQ w+0(FP), SI
+	MOVQ x+8(FP), DI
+	MOVQ y+16(FP), DX
+	MOVQ np+32(FP), R8
+	MOVQ xs+40(FP), R9
+	MOVQ ldy+48(FP), R10
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -5570,6 +4809,22 @@ panel_1:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 block_2:
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2112(SI)
+	PREFETCHT0 2176(SI)
+	PREFETCHT0 2240(SI)
+	PREFETCHT0 2304(SI)
+	PREFETCHT0 2368(SI)
+	PREFETCHT0 2432(SI)
+	PREFETCHT0 2496(SI)
+	PREFETCHT0 2560(SI)
+	PREFETCHT0 2624(SI)
+	PREFETCHT0 2688(SI)
+	PREFETCHT0 2752(SI)
+	PREFETCHT0 2816(SI)
+	PREFETCHT0 2880(SI)
+	PREFETCHT0 2944(SI)
+	PREFETCHT0 3008(SI)
 	VMOVUPS 0(SI), Y12
 	VMOVUPS 32(SI), Y13
 	VBROADCASTSS 0(R11), Y14
@@ -5811,25 +5066,24 @@ block_2:
 	VMOVUPS Y6, 0(R12)
 	VMOVUPS Y7, 32(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
 
 // func mmF32AVX2x6(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 //
-// As the quantised kernels, but kb and xs count blocks of 16 columns
+// As the quantised kernels, but kb and xs count blocks of 16 columns.
 TEXT ·mmF32AVX2x6(SB), NOSPLIT, $0-56
-	MOVQ w+0(FP), SI
-	MOVQ x+8(FP), DI
-	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
-	MOVQ np+32(FP), R8
-	MOVQ xs+40(FP), R9
-	MOVQ ldy+48(FP), R10
 	MOVL $0xffff0000, AX
 	VMOVD AX, X15
 	VPBROADCASTD X15, Y15
+	MOVQ w+0(FP), SI
+	MOVQ x+8(FP), DI
+	MOVQ y+16(FP), DX
+	MOVQ np+32(FP), R8
+	MOVQ xs+40(FP), R9
+	MOVQ ldy+48(FP), R10
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -5846,6 +5100,22 @@ panel_1:
 	VPXOR Y10, Y10, Y10
 	VPXOR Y11, Y11, Y11
 block_2:
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2112(SI)
+	PREFETCHT0 2176(SI)
+	PREFETCHT0 2240(SI)
+	PREFETCHT0 2304(SI)
+	PREFETCHT0 2368(SI)
+	PREFETCHT0 2432(SI)
+	PREFETCHT0 2496(SI)
+	PREFETCHT0 2560(SI)
+	PREFETCHT0 2624(SI)
+	PREFETCHT0 2688(SI)
+	PREFETCHT0 2752(SI)
+	PREFETCHT0 2816(SI)
+	PREFETCHT0 2880(SI)
+	PREFETCHT0 2944(SI)
+	PREFETCHT0 3008(SI)
 	MOVL $4, AX
 columns_3:
 	VMOVUPS 0(SI), Y12
@@ -5957,7 +5227,7 @@ columns_3:
 	VMOVUPS Y10, 0(R12)
 	VMOVUPS Y11, 32(R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
@@ -5969,13 +5239,9 @@ TEXT ·mmBF16Pairsx1(SB), NOSPLIT, $0-56
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	SHLQ $10, CX
-	MOVQ CX, BX
-	ADDQ $0, DI
 panel_1:
 	MOVQ DI, R11
 	MOVQ kb+24(FP), CX
@@ -5997,46 +5263,46 @@ block_2:
 	PREFETCHT0 2880(SI)
 	PREFETCHT0 2944(SI)
 	PREFETCHT0 3008(SI)
-	VMOVDQU32 0(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z28, Z0
-	VMOVDQU32 64(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z28, Z0
-	VMOVDQU32 128(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z28, Z0
-	VMOVDQU32 192(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z28, Z0
-	VMOVDQU32 256(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z28, Z0
-	VMOVDQU32 320(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z28, Z0
-	VMOVDQU32 384(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z28, Z0
-	VMOVDQU32 448(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z28, Z0
-	VMOVDQU32 512(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z28, Z0
-	VMOVDQU32 576(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z28, Z0
-	VMOVDQU32 640(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z28, Z0
-	VMOVDQU32 704(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z28, Z0
-	VMOVDQU32 768(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z28, Z0
-	VMOVDQU32 832(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z28, Z0
-	VMOVDQU32 896(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z28, Z0
-	VMOVDQU32 960(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z28, Z0
+	VMOVDQU32 0(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z16, Z0
+	VMOVDQU32 64(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z17, Z0
+	VMOVDQU32 128(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z18, Z0
+	VMOVDQU32 192(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z19, Z0
+	VMOVDQU32 256(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z20, Z0
+	VMOVDQU32 320(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z21, Z0
+	VMOVDQU32 384(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z22, Z0
+	VMOVDQU32 448(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z23, Z0
+	VMOVDQU32 512(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z16, Z0
+	VMOVDQU32 576(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z17, Z0
+	VMOVDQU32 640(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z18, Z0
+	VMOVDQU32 704(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z19, Z0
+	VMOVDQU32 768(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z20, Z0
+	VMOVDQU32 832(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z21, Z0
+	VMOVDQU32 896(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z22, Z0
+	VMOVDQU32 960(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z23, Z0
 	ADDQ $1024, SI
 	ADDQ R9, R11
 	DECQ CX
 	JNZ block_2
 	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
+	VMOVUPS Z0, (R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
@@ -6048,12 +5314,9 @@ TEXT ·mmBF16Pairsx2(SB), NOSPLIT, $0-56
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	SHLQ $10, CX
-	MOVQ CX, BX
 	ADDQ $64, DI
 panel_1:
 	MOVQ DI, R11
@@ -6077,64 +5340,64 @@ block_2:
 	PREFETCHT0 2880(SI)
 	PREFETCHT0 2944(SI)
 	PREFETCHT0 3008(SI)
-	VMOVDQU32 0(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z28, Z1
-	VMOVDQU32 64(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z28, Z1
-	VMOVDQU32 128(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z28, Z1
-	VMOVDQU32 192(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z28, Z1
-	VMOVDQU32 256(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z28, Z1
-	VMOVDQU32 320(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z28, Z1
-	VMOVDQU32 384(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z28, Z1
-	VMOVDQU32 448(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z28, Z1
-	VMOVDQU32 512(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z28, Z1
-	VMOVDQU32 576(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z28, Z1
-	VMOVDQU32 640(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z28, Z1
-	VMOVDQU32 704(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z28, Z1
-	VMOVDQU32 768(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z28, Z1
-	VMOVDQU32 832(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z28, Z1
-	VMOVDQU32 896(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z28, Z1
-	VMOVDQU32 960(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z28, Z1
+	VMOVDQU32 0(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z16, Z1
+	VMOVDQU32 64(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z17, Z1
+	VMOVDQU32 128(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z18, Z1
+	VMOVDQU32 192(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z19, Z1
+	VMOVDQU32 256(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z20, Z1
+	VMOVDQU32 320(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z21, Z1
+	VMOVDQU32 384(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z22, Z1
+	VMOVDQU32 448(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z23, Z1
+	VMOVDQU32 512(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z16, Z1
+	VMOVDQU32 576(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z17, Z1
+	VMOVDQU32 640(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z18, Z1
+	VMOVDQU32 704(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z19, Z1
+	VMOVDQU32 768(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z20, Z1
+	VMOVDQU32 832(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z21, Z1
+	VMOVDQU32 896(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z22, Z1
+	VMOVDQU32 960(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z23, Z1
 	ADDQ $1024, SI
 	ADDQ R9, R11
 	DECQ CX
 	JNZ block_2
 	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
+	VMOVUPS Z0, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z1, 0(R12)
+	VMOVUPS Z1, (R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
@@ -6146,12 +5409,9 @@ TEXT ·mmBF16Pairsx3(SB), NOSPLIT, $0-56
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	SHLQ $10, CX
-	MOVQ CX, BX
 	ADDQ $64, DI
 panel_1:
 	MOVQ DI, R11
@@ -6176,82 +5436,82 @@ block_2:
 	PREFETCHT0 2880(SI)
 	PREFETCHT0 2944(SI)
 	PREFETCHT0 3008(SI)
-	VMOVDQU32 0(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z28, Z2
-	VMOVDQU32 64(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z28, Z2
-	VMOVDQU32 128(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z28, Z2
-	VMOVDQU32 192(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z28, Z2
-	VMOVDQU32 256(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z28, Z2
-	VMOVDQU32 320(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z28, Z2
-	VMOVDQU32 384(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z28, Z2
-	VMOVDQU32 448(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z28, Z2
-	VMOVDQU32 512(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z28, Z2
-	VMOVDQU32 576(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z28, Z2
-	VMOVDQU32 640(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z28, Z2
-	VMOVDQU32 704(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z28, Z2
-	VMOVDQU32 768(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z28, Z2
-	VMOVDQU32 832(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z28, Z2
-	VMOVDQU32 896(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z28, Z2
-	VMOVDQU32 960(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z28, Z2
+	VMOVDQU32 0(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z16, Z2
+	VMOVDQU32 64(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z17, Z2
+	VMOVDQU32 128(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z18, Z2
+	VMOVDQU32 192(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z19, Z2
+	VMOVDQU32 256(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z20, Z2
+	VMOVDQU32 320(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z21, Z2
+	VMOVDQU32 384(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z22, Z2
+	VMOVDQU32 448(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z23, Z2
+	VMOVDQU32 512(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z16, Z2
+	VMOVDQU32 576(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z17, Z2
+	VMOVDQU32 640(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z18, Z2
+	VMOVDQU32 704(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z19, Z2
+	VMOVDQU32 768(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z20, Z2
+	VMOVDQU32 832(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z21, Z2
+	VMOVDQU32 896(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z22, Z2
+	VMOVDQU32 960(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z23, Z2
 	ADDQ $1024, SI
 	ADDQ R9, R11
 	DECQ CX
 	JNZ block_2
 	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
+	VMOVUPS Z0, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z1, 0(R12)
+	VMOVUPS Z1, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z2, 0(R12)
+	VMOVUPS Z2, (R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
@@ -6263,12 +5523,9 @@ TEXT ·mmBF16Pairsx4(SB), NOSPLIT, $0-56
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	SHLQ $10, CX
-	MOVQ CX, BX
 	ADDQ $128, DI
 panel_1:
 	MOVQ DI, R11
@@ -6294,100 +5551,100 @@ block_2:
 	PREFETCHT0 2880(SI)
 	PREFETCHT0 2944(SI)
 	PREFETCHT0 3008(SI)
-	VMOVDQU32 0(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z28, Z3
-	VMOVDQU32 64(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z28, Z3
-	VMOVDQU32 128(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z28, Z3
-	VMOVDQU32 192(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z28, Z3
-	VMOVDQU32 256(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z28, Z3
-	VMOVDQU32 320(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z28, Z3
-	VMOVDQU32 384(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z28, Z3
-	VMOVDQU32 448(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z28, Z3
-	VMOVDQU32 512(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z28, Z3
-	VMOVDQU32 576(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z28, Z3
-	VMOVDQU32 640(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z28, Z3
-	VMOVDQU32 704(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z28, Z3
-	VMOVDQU32 768(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z28, Z3
-	VMOVDQU32 832(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z28, Z3
-	VMOVDQU32 896(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z28, Z3
-	VMOVDQU32 960(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z28, Z3
+	VMOVDQU32 0(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z16, Z3
+	VMOVDQU32 64(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z17, Z3
+	VMOVDQU32 128(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z18, Z3
+	VMOVDQU32 192(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z19, Z3
+	VMOVDQU32 256(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z20, Z3
+	VMOVDQU32 320(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z21, Z3
+	VMOVDQU32 384(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z22, Z3
+	VMOVDQU32 448(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z23, Z3
+	VMOVDQU32 512(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z16, Z3
+	VMOVDQU32 576(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z17, Z3
+	VMOVDQU32 640(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z18, Z3
+	VMOVDQU32 704(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z19, Z3
+	VMOVDQU32 768(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z20, Z3
+	VMOVDQU32 832(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z21, Z3
+	VMOVDQU32 896(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z22, Z3
+	VMOVDQU32 960(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z23, Z3
 	ADDQ $1024, SI
 	ADDQ R9, R11
 	DECQ CX
 	JNZ block_2
 	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
+	VMOVUPS Z0, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z1, 0(R12)
+	VMOVUPS Z1, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z2, 0(R12)
+	VMOVUPS Z2, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z3, 0(R12)
+	VMOVUPS Z3, (R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
@@ -6399,12 +5656,9 @@ TEXT ·mmBF16Pairsx5(SB), NOSPLIT, $0-56
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	SHLQ $10, CX
-	MOVQ CX, BX
 	ADDQ $128, DI
 panel_1:
 	MOVQ DI, R11
@@ -6431,118 +5685,118 @@ block_2:
 	PREFETCHT0 2880(SI)
 	PREFETCHT0 2944(SI)
 	PREFETCHT0 3008(SI)
-	VMOVDQU32 0(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z28, Z4
-	VMOVDQU32 64(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z28, Z4
-	VMOVDQU32 128(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z28, Z4
-	VMOVDQU32 192(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z28, Z4
-	VMOVDQU32 256(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z28, Z4
-	VMOVDQU32 320(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z28, Z4
-	VMOVDQU32 384(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z28, Z4
-	VMOVDQU32 448(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z28, Z4
-	VMOVDQU32 512(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z28, Z4
-	VMOVDQU32 576(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z28, Z4
-	VMOVDQU32 640(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z28, Z4
-	VMOVDQU32 704(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z28, Z4
-	VMOVDQU32 768(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z28, Z4
-	VMOVDQU32 832(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z28, Z4
-	VMOVDQU32 896(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z28, Z4
-	VMOVDQU32 960(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z28, Z4
+	VMOVDQU32 0(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z16, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z16, Z4
+	VMOVDQU32 64(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z17, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z17, Z4
+	VMOVDQU32 128(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z18, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z18, Z4
+	VMOVDQU32 192(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z19, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z19, Z4
+	VMOVDQU32 256(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z20, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z20, Z4
+	VMOVDQU32 320(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z21, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z21, Z4
+	VMOVDQU32 384(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z22, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z22, Z4
+	VMOVDQU32 448(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z23, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z23, Z4
+	VMOVDQU32 512(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z16, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z16, Z4
+	VMOVDQU32 576(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z17, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z17, Z4
+	VMOVDQU32 640(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z18, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z18, Z4
+	VMOVDQU32 704(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z19, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z19, Z4
+	VMOVDQU32 768(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z20, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z20, Z4
+	VMOVDQU32 832(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z21, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z21, Z4
+	VMOVDQU32 896(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z22, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z22, Z4
+	VMOVDQU32 960(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z23, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z23, Z4
 	ADDQ $1024, SI
 	ADDQ R9, R11
 	DECQ CX
 	JNZ block_2
 	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
+	VMOVUPS Z0, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z1, 0(R12)
+	VMOVUPS Z1, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z2, 0(R12)
+	VMOVUPS Z2, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z3, 0(R12)
+	VMOVUPS Z3, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z4, 0(R12)
+	VMOVUPS Z4, (R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
@@ -6554,12 +5808,9 @@ TEXT ·mmBF16Pairsx6(SB), NOSPLIT, $0-56
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	SHLQ $10, CX
-	MOVQ CX, BX
 	ADDQ $192, DI
 panel_1:
 	MOVQ DI, R11
@@ -6587,136 +5838,136 @@ block_2:
 	PREFETCHT0 2880(SI)
 	PREFETCHT0 2944(SI)
 	PREFETCHT0 3008(SI)
-	VMOVDQU32 0(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd0 // VDPBF16PS.BCST -192(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z28, Z5
-	VMOVDQU32 64(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd1 // VDPBF16PS.BCST -188(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z28, Z5
-	VMOVDQU32 128(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd2 // VDPBF16PS.BCST -184(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z28, Z5
-	VMOVDQU32 192(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd3 // VDPBF16PS.BCST -180(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z28, Z5
-	VMOVDQU32 256(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd4 // VDPBF16PS.BCST -176(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z28, Z5
-	VMOVDQU32 320(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd5 // VDPBF16PS.BCST -172(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z28, Z5
-	VMOVDQU32 384(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd6 // VDPBF16PS.BCST -168(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z28, Z5
-	VMOVDQU32 448(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd7 // VDPBF16PS.BCST -164(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z28, Z5
-	VMOVDQU32 512(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd8 // VDPBF16PS.BCST -160(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z28, Z5
-	VMOVDQU32 576(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd9 // VDPBF16PS.BCST -156(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z28, Z5
-	VMOVDQU32 640(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xda // VDPBF16PS.BCST -152(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z28, Z5
-	VMOVDQU32 704(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xdb // VDPBF16PS.BCST -148(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z28, Z5
-	VMOVDQU32 768(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xdc // VDPBF16PS.BCST -144(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z28, Z5
-	VMOVDQU32 832(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xdd // VDPBF16PS.BCST -140(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z28, Z5
-	VMOVDQU32 896(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xde // VDPBF16PS.BCST -136(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z28, Z5
-	VMOVDQU32 960(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xdf // VDPBF16PS.BCST -132(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z28, Z5
+	VMOVDQU32 0(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd0 // VDPBF16PS.BCST -192(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z16, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z16, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z16, Z5
+	VMOVDQU32 64(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd1 // VDPBF16PS.BCST -188(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z17, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z17, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z17, Z5
+	VMOVDQU32 128(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd2 // VDPBF16PS.BCST -184(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z18, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z18, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z18, Z5
+	VMOVDQU32 192(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd3 // VDPBF16PS.BCST -180(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z19, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z19, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z19, Z5
+	VMOVDQU32 256(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd4 // VDPBF16PS.BCST -176(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z20, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z20, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z20, Z5
+	VMOVDQU32 320(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd5 // VDPBF16PS.BCST -172(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z21, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z21, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z21, Z5
+	VMOVDQU32 384(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd6 // VDPBF16PS.BCST -168(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z22, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z22, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z22, Z5
+	VMOVDQU32 448(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd7 // VDPBF16PS.BCST -164(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z23, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z23, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z23, Z5
+	VMOVDQU32 512(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd8 // VDPBF16PS.BCST -160(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z16, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z16, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z16, Z5
+	VMOVDQU32 576(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd9 // VDPBF16PS.BCST -156(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z17, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z17, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z17, Z5
+	VMOVDQU32 640(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xda // VDPBF16PS.BCST -152(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z18, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z18, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z18, Z5
+	VMOVDQU32 704(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xdb // VDPBF16PS.BCST -148(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z19, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z19, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z19, Z5
+	VMOVDQU32 768(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xdc // VDPBF16PS.BCST -144(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z20, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z20, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z20, Z5
+	VMOVDQU32 832(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xdd // VDPBF16PS.BCST -140(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z21, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z21, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z21, Z5
+	VMOVDQU32 896(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xde // VDPBF16PS.BCST -136(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z22, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z22, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z22, Z5
+	VMOVDQU32 960(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xdf // VDPBF16PS.BCST -132(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z23, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z23, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z23, Z5
 	ADDQ $1024, SI
 	ADDQ R9, R11
 	DECQ CX
 	JNZ block_2
 	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
+	VMOVUPS Z0, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z1, 0(R12)
+	VMOVUPS Z1, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z2, 0(R12)
+	VMOVUPS Z2, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z3, 0(R12)
+	VMOVUPS Z3, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z4, 0(R12)
+	VMOVUPS Z4, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z5, 0(R12)
+	VMOVUPS Z5, (R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
@@ -6728,12 +5979,9 @@ TEXT ·mmBF16Pairsx7(SB), NOSPLIT, $0-56
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	SHLQ $10, CX
-	MOVQ CX, BX
 	ADDQ $192, DI
 panel_1:
 	MOVQ DI, R11
@@ -6762,154 +6010,154 @@ block_2:
 	PREFETCHT0 2880(SI)
 	PREFETCHT0 2944(SI)
 	PREFETCHT0 3008(SI)
-	VMOVDQU32 0(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd0 // VDPBF16PS.BCST -192(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x30 // VDPBF16PS.BCST 192(R11), Z28, Z6
-	VMOVDQU32 64(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd1 // VDPBF16PS.BCST -188(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x31 // VDPBF16PS.BCST 196(R11), Z28, Z6
-	VMOVDQU32 128(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd2 // VDPBF16PS.BCST -184(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x32 // VDPBF16PS.BCST 200(R11), Z28, Z6
-	VMOVDQU32 192(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd3 // VDPBF16PS.BCST -180(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x33 // VDPBF16PS.BCST 204(R11), Z28, Z6
-	VMOVDQU32 256(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd4 // VDPBF16PS.BCST -176(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x34 // VDPBF16PS.BCST 208(R11), Z28, Z6
-	VMOVDQU32 320(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd5 // VDPBF16PS.BCST -172(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x35 // VDPBF16PS.BCST 212(R11), Z28, Z6
-	VMOVDQU32 384(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd6 // VDPBF16PS.BCST -168(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x36 // VDPBF16PS.BCST 216(R11), Z28, Z6
-	VMOVDQU32 448(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd7 // VDPBF16PS.BCST -164(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x37 // VDPBF16PS.BCST 220(R11), Z28, Z6
-	VMOVDQU32 512(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd8 // VDPBF16PS.BCST -160(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x38 // VDPBF16PS.BCST 224(R11), Z28, Z6
-	VMOVDQU32 576(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd9 // VDPBF16PS.BCST -156(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x39 // VDPBF16PS.BCST 228(R11), Z28, Z6
-	VMOVDQU32 640(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xda // VDPBF16PS.BCST -152(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x3a // VDPBF16PS.BCST 232(R11), Z28, Z6
-	VMOVDQU32 704(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xdb // VDPBF16PS.BCST -148(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x3b // VDPBF16PS.BCST 236(R11), Z28, Z6
-	VMOVDQU32 768(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xdc // VDPBF16PS.BCST -144(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x3c // VDPBF16PS.BCST 240(R11), Z28, Z6
-	VMOVDQU32 832(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xdd // VDPBF16PS.BCST -140(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x3d // VDPBF16PS.BCST 244(R11), Z28, Z6
-	VMOVDQU32 896(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xde // VDPBF16PS.BCST -136(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x3e // VDPBF16PS.BCST 248(R11), Z28, Z6
-	VMOVDQU32 960(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xdf // VDPBF16PS.BCST -132(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x3f // VDPBF16PS.BCST 252(R11), Z28, Z6
+	VMOVDQU32 0(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd0 // VDPBF16PS.BCST -192(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z16, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z16, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z16, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x30 // VDPBF16PS.BCST 192(R11), Z16, Z6
+	VMOVDQU32 64(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd1 // VDPBF16PS.BCST -188(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z17, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z17, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z17, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x31 // VDPBF16PS.BCST 196(R11), Z17, Z6
+	VMOVDQU32 128(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd2 // VDPBF16PS.BCST -184(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z18, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z18, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z18, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x32 // VDPBF16PS.BCST 200(R11), Z18, Z6
+	VMOVDQU32 192(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd3 // VDPBF16PS.BCST -180(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z19, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z19, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z19, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x33 // VDPBF16PS.BCST 204(R11), Z19, Z6
+	VMOVDQU32 256(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd4 // VDPBF16PS.BCST -176(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z20, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z20, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z20, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x34 // VDPBF16PS.BCST 208(R11), Z20, Z6
+	VMOVDQU32 320(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd5 // VDPBF16PS.BCST -172(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z21, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z21, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z21, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x35 // VDPBF16PS.BCST 212(R11), Z21, Z6
+	VMOVDQU32 384(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd6 // VDPBF16PS.BCST -168(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z22, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z22, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z22, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x36 // VDPBF16PS.BCST 216(R11), Z22, Z6
+	VMOVDQU32 448(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd7 // VDPBF16PS.BCST -164(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z23, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z23, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z23, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x37 // VDPBF16PS.BCST 220(R11), Z23, Z6
+	VMOVDQU32 512(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd8 // VDPBF16PS.BCST -160(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z16, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z16, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z16, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x38 // VDPBF16PS.BCST 224(R11), Z16, Z6
+	VMOVDQU32 576(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xd9 // VDPBF16PS.BCST -156(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z17, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z17, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z17, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x39 // VDPBF16PS.BCST 228(R11), Z17, Z6
+	VMOVDQU32 640(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xda // VDPBF16PS.BCST -152(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z18, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z18, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z18, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x3a // VDPBF16PS.BCST 232(R11), Z18, Z6
+	VMOVDQU32 704(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xdb // VDPBF16PS.BCST -148(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z19, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z19, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z19, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x3b // VDPBF16PS.BCST 236(R11), Z19, Z6
+	VMOVDQU32 768(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xdc // VDPBF16PS.BCST -144(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z20, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z20, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z20, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x3c // VDPBF16PS.BCST 240(R11), Z20, Z6
+	VMOVDQU32 832(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xdd // VDPBF16PS.BCST -140(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z21, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z21, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z21, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x3d // VDPBF16PS.BCST 244(R11), Z21, Z6
+	VMOVDQU32 896(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xde // VDPBF16PS.BCST -136(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z22, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z22, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z22, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x3e // VDPBF16PS.BCST 248(R11), Z22, Z6
+	VMOVDQU32 960(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xdf // VDPBF16PS.BCST -132(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z23, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z23, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z23, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x3f // VDPBF16PS.BCST 252(R11), Z23, Z6
 	ADDQ $1024, SI
 	ADDQ R9, R11
 	DECQ CX
 	JNZ block_2
 	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
+	VMOVUPS Z0, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z1, 0(R12)
+	VMOVUPS Z1, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z2, 0(R12)
+	VMOVUPS Z2, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z3, 0(R12)
+	VMOVUPS Z3, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z4, 0(R12)
+	VMOVUPS Z4, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z5, 0(R12)
+	VMOVUPS Z5, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z6, 0(R12)
+	VMOVUPS Z6, (R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
@@ -6921,12 +6169,9 @@ TEXT ·mmBF16Pairsx8(SB), NOSPLIT, $0-56
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	SHLQ $10, CX
-	MOVQ CX, BX
 	ADDQ $256, DI
 panel_1:
 	MOVQ DI, R11
@@ -6956,172 +6201,172 @@ block_2:
 	PREFETCHT0 2880(SI)
 	PREFETCHT0 2944(SI)
 	PREFETCHT0 3008(SI)
-	VMOVDQU32 0(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc0 // VDPBF16PS.BCST -256(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd0 // VDPBF16PS.BCST -192(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x30 // VDPBF16PS.BCST 192(R11), Z28, Z7
-	VMOVDQU32 64(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc1 // VDPBF16PS.BCST -252(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd1 // VDPBF16PS.BCST -188(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x31 // VDPBF16PS.BCST 196(R11), Z28, Z7
-	VMOVDQU32 128(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc2 // VDPBF16PS.BCST -248(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd2 // VDPBF16PS.BCST -184(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x32 // VDPBF16PS.BCST 200(R11), Z28, Z7
-	VMOVDQU32 192(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc3 // VDPBF16PS.BCST -244(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd3 // VDPBF16PS.BCST -180(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x33 // VDPBF16PS.BCST 204(R11), Z28, Z7
-	VMOVDQU32 256(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc4 // VDPBF16PS.BCST -240(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd4 // VDPBF16PS.BCST -176(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x34 // VDPBF16PS.BCST 208(R11), Z28, Z7
-	VMOVDQU32 320(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc5 // VDPBF16PS.BCST -236(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd5 // VDPBF16PS.BCST -172(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x35 // VDPBF16PS.BCST 212(R11), Z28, Z7
-	VMOVDQU32 384(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc6 // VDPBF16PS.BCST -232(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd6 // VDPBF16PS.BCST -168(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x36 // VDPBF16PS.BCST 216(R11), Z28, Z7
-	VMOVDQU32 448(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc7 // VDPBF16PS.BCST -228(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd7 // VDPBF16PS.BCST -164(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x37 // VDPBF16PS.BCST 220(R11), Z28, Z7
-	VMOVDQU32 512(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc8 // VDPBF16PS.BCST -224(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd8 // VDPBF16PS.BCST -160(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x38 // VDPBF16PS.BCST 224(R11), Z28, Z7
-	VMOVDQU32 576(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc9 // VDPBF16PS.BCST -220(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd9 // VDPBF16PS.BCST -156(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x39 // VDPBF16PS.BCST 228(R11), Z28, Z7
-	VMOVDQU32 640(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xca // VDPBF16PS.BCST -216(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xda // VDPBF16PS.BCST -152(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x3a // VDPBF16PS.BCST 232(R11), Z28, Z7
-	VMOVDQU32 704(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xcb // VDPBF16PS.BCST -212(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xdb // VDPBF16PS.BCST -148(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x3b // VDPBF16PS.BCST 236(R11), Z28, Z7
-	VMOVDQU32 768(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xcc // VDPBF16PS.BCST -208(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xdc // VDPBF16PS.BCST -144(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x3c // VDPBF16PS.BCST 240(R11), Z28, Z7
-	VMOVDQU32 832(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xcd // VDPBF16PS.BCST -204(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xdd // VDPBF16PS.BCST -140(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x3d // VDPBF16PS.BCST 244(R11), Z28, Z7
-	VMOVDQU32 896(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xce // VDPBF16PS.BCST -200(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xde // VDPBF16PS.BCST -136(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x3e // VDPBF16PS.BCST 248(R11), Z28, Z7
-	VMOVDQU32 960(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xcf // VDPBF16PS.BCST -196(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xdf // VDPBF16PS.BCST -132(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x3f // VDPBF16PS.BCST 252(R11), Z28, Z7
+	VMOVDQU32 0(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc0 // VDPBF16PS.BCST -256(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd0 // VDPBF16PS.BCST -192(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z16, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z16, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z16, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z16, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x30 // VDPBF16PS.BCST 192(R11), Z16, Z7
+	VMOVDQU32 64(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc1 // VDPBF16PS.BCST -252(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd1 // VDPBF16PS.BCST -188(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z17, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z17, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z17, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z17, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x31 // VDPBF16PS.BCST 196(R11), Z17, Z7
+	VMOVDQU32 128(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc2 // VDPBF16PS.BCST -248(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd2 // VDPBF16PS.BCST -184(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z18, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z18, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z18, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z18, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x32 // VDPBF16PS.BCST 200(R11), Z18, Z7
+	VMOVDQU32 192(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc3 // VDPBF16PS.BCST -244(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd3 // VDPBF16PS.BCST -180(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z19, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z19, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z19, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z19, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x33 // VDPBF16PS.BCST 204(R11), Z19, Z7
+	VMOVDQU32 256(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc4 // VDPBF16PS.BCST -240(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd4 // VDPBF16PS.BCST -176(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z20, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z20, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z20, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z20, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x34 // VDPBF16PS.BCST 208(R11), Z20, Z7
+	VMOVDQU32 320(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc5 // VDPBF16PS.BCST -236(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd5 // VDPBF16PS.BCST -172(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z21, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z21, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z21, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z21, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x35 // VDPBF16PS.BCST 212(R11), Z21, Z7
+	VMOVDQU32 384(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc6 // VDPBF16PS.BCST -232(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd6 // VDPBF16PS.BCST -168(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z22, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z22, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z22, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z22, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x36 // VDPBF16PS.BCST 216(R11), Z22, Z7
+	VMOVDQU32 448(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc7 // VDPBF16PS.BCST -228(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd7 // VDPBF16PS.BCST -164(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z23, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z23, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z23, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z23, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x37 // VDPBF16PS.BCST 220(R11), Z23, Z7
+	VMOVDQU32 512(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc8 // VDPBF16PS.BCST -224(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd8 // VDPBF16PS.BCST -160(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z16, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z16, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z16, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z16, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x38 // VDPBF16PS.BCST 224(R11), Z16, Z7
+	VMOVDQU32 576(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc9 // VDPBF16PS.BCST -220(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd9 // VDPBF16PS.BCST -156(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z17, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z17, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z17, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z17, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x39 // VDPBF16PS.BCST 228(R11), Z17, Z7
+	VMOVDQU32 640(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xca // VDPBF16PS.BCST -216(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xda // VDPBF16PS.BCST -152(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z18, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z18, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z18, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z18, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x3a // VDPBF16PS.BCST 232(R11), Z18, Z7
+	VMOVDQU32 704(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xcb // VDPBF16PS.BCST -212(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xdb // VDPBF16PS.BCST -148(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z19, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z19, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z19, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z19, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x3b // VDPBF16PS.BCST 236(R11), Z19, Z7
+	VMOVDQU32 768(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xcc // VDPBF16PS.BCST -208(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xdc // VDPBF16PS.BCST -144(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z20, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z20, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z20, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z20, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x3c // VDPBF16PS.BCST 240(R11), Z20, Z7
+	VMOVDQU32 832(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xcd // VDPBF16PS.BCST -204(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xdd // VDPBF16PS.BCST -140(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z21, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z21, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z21, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z21, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x3d // VDPBF16PS.BCST 244(R11), Z21, Z7
+	VMOVDQU32 896(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xce // VDPBF16PS.BCST -200(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xde // VDPBF16PS.BCST -136(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z22, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z22, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z22, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z22, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x3e // VDPBF16PS.BCST 248(R11), Z22, Z7
+	VMOVDQU32 960(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xcf // VDPBF16PS.BCST -196(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xdf // VDPBF16PS.BCST -132(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z23, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z23, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z23, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z23, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x3f // VDPBF16PS.BCST 252(R11), Z23, Z7
 	ADDQ $1024, SI
 	ADDQ R9, R11
 	DECQ CX
 	JNZ block_2
 	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
+	VMOVUPS Z0, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z1, 0(R12)
+	VMOVUPS Z1, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z2, 0(R12)
+	VMOVUPS Z2, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z3, 0(R12)
+	VMOVUPS Z3, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z4, 0(R12)
+	VMOVUPS Z4, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z5, 0(R12)
+	VMOVUPS Z5, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z6, 0(R12)
+	VMOVUPS Z6, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z7, 0(R12)
+	VMOVUPS Z7, (R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
@@ -7133,12 +6378,9 @@ TEXT ·mmBF16Pairsx9(SB), NOSPLIT, $0-56
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	SHLQ $10, CX
-	MOVQ CX, BX
 	ADDQ $256, DI
 panel_1:
 	MOVQ DI, R11
@@ -7169,190 +6411,190 @@ block_2:
 	PREFETCHT0 2880(SI)
 	PREFETCHT0 2944(SI)
 	PREFETCHT0 3008(SI)
-	VMOVDQU32 0(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc0 // VDPBF16PS.BCST -256(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd0 // VDPBF16PS.BCST -192(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x30 // VDPBF16PS.BCST 192(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x40 // VDPBF16PS.BCST 256(R11), Z28, Z8
-	VMOVDQU32 64(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc1 // VDPBF16PS.BCST -252(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd1 // VDPBF16PS.BCST -188(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x31 // VDPBF16PS.BCST 196(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x41 // VDPBF16PS.BCST 260(R11), Z28, Z8
-	VMOVDQU32 128(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc2 // VDPBF16PS.BCST -248(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd2 // VDPBF16PS.BCST -184(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x32 // VDPBF16PS.BCST 200(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x42 // VDPBF16PS.BCST 264(R11), Z28, Z8
-	VMOVDQU32 192(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc3 // VDPBF16PS.BCST -244(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd3 // VDPBF16PS.BCST -180(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x33 // VDPBF16PS.BCST 204(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x43 // VDPBF16PS.BCST 268(R11), Z28, Z8
-	VMOVDQU32 256(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc4 // VDPBF16PS.BCST -240(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd4 // VDPBF16PS.BCST -176(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x34 // VDPBF16PS.BCST 208(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x44 // VDPBF16PS.BCST 272(R11), Z28, Z8
-	VMOVDQU32 320(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc5 // VDPBF16PS.BCST -236(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd5 // VDPBF16PS.BCST -172(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x35 // VDPBF16PS.BCST 212(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x45 // VDPBF16PS.BCST 276(R11), Z28, Z8
-	VMOVDQU32 384(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc6 // VDPBF16PS.BCST -232(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd6 // VDPBF16PS.BCST -168(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x36 // VDPBF16PS.BCST 216(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x46 // VDPBF16PS.BCST 280(R11), Z28, Z8
-	VMOVDQU32 448(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc7 // VDPBF16PS.BCST -228(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd7 // VDPBF16PS.BCST -164(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x37 // VDPBF16PS.BCST 220(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x47 // VDPBF16PS.BCST 284(R11), Z28, Z8
-	VMOVDQU32 512(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc8 // VDPBF16PS.BCST -224(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd8 // VDPBF16PS.BCST -160(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x38 // VDPBF16PS.BCST 224(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x48 // VDPBF16PS.BCST 288(R11), Z28, Z8
-	VMOVDQU32 576(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc9 // VDPBF16PS.BCST -220(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd9 // VDPBF16PS.BCST -156(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x39 // VDPBF16PS.BCST 228(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x49 // VDPBF16PS.BCST 292(R11), Z28, Z8
-	VMOVDQU32 640(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xca // VDPBF16PS.BCST -216(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xda // VDPBF16PS.BCST -152(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x3a // VDPBF16PS.BCST 232(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x4a // VDPBF16PS.BCST 296(R11), Z28, Z8
-	VMOVDQU32 704(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xcb // VDPBF16PS.BCST -212(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xdb // VDPBF16PS.BCST -148(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x3b // VDPBF16PS.BCST 236(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x4b // VDPBF16PS.BCST 300(R11), Z28, Z8
-	VMOVDQU32 768(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xcc // VDPBF16PS.BCST -208(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xdc // VDPBF16PS.BCST -144(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x3c // VDPBF16PS.BCST 240(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x4c // VDPBF16PS.BCST 304(R11), Z28, Z8
-	VMOVDQU32 832(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xcd // VDPBF16PS.BCST -204(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xdd // VDPBF16PS.BCST -140(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x3d // VDPBF16PS.BCST 244(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x4d // VDPBF16PS.BCST 308(R11), Z28, Z8
-	VMOVDQU32 896(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xce // VDPBF16PS.BCST -200(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xde // VDPBF16PS.BCST -136(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x3e // VDPBF16PS.BCST 248(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x4e // VDPBF16PS.BCST 312(R11), Z28, Z8
-	VMOVDQU32 960(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xcf // VDPBF16PS.BCST -196(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xdf // VDPBF16PS.BCST -132(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x3f // VDPBF16PS.BCST 252(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x4f // VDPBF16PS.BCST 316(R11), Z28, Z8
+	VMOVDQU32 0(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc0 // VDPBF16PS.BCST -256(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd0 // VDPBF16PS.BCST -192(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z16, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z16, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z16, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z16, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x30 // VDPBF16PS.BCST 192(R11), Z16, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x40 // VDPBF16PS.BCST 256(R11), Z16, Z8
+	VMOVDQU32 64(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc1 // VDPBF16PS.BCST -252(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd1 // VDPBF16PS.BCST -188(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z17, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z17, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z17, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z17, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x31 // VDPBF16PS.BCST 196(R11), Z17, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x41 // VDPBF16PS.BCST 260(R11), Z17, Z8
+	VMOVDQU32 128(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc2 // VDPBF16PS.BCST -248(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd2 // VDPBF16PS.BCST -184(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z18, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z18, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z18, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z18, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x32 // VDPBF16PS.BCST 200(R11), Z18, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x42 // VDPBF16PS.BCST 264(R11), Z18, Z8
+	VMOVDQU32 192(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc3 // VDPBF16PS.BCST -244(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd3 // VDPBF16PS.BCST -180(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z19, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z19, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z19, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z19, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x33 // VDPBF16PS.BCST 204(R11), Z19, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x43 // VDPBF16PS.BCST 268(R11), Z19, Z8
+	VMOVDQU32 256(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc4 // VDPBF16PS.BCST -240(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd4 // VDPBF16PS.BCST -176(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z20, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z20, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z20, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z20, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x34 // VDPBF16PS.BCST 208(R11), Z20, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x44 // VDPBF16PS.BCST 272(R11), Z20, Z8
+	VMOVDQU32 320(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc5 // VDPBF16PS.BCST -236(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd5 // VDPBF16PS.BCST -172(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z21, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z21, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z21, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z21, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x35 // VDPBF16PS.BCST 212(R11), Z21, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x45 // VDPBF16PS.BCST 276(R11), Z21, Z8
+	VMOVDQU32 384(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc6 // VDPBF16PS.BCST -232(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd6 // VDPBF16PS.BCST -168(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z22, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z22, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z22, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z22, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x36 // VDPBF16PS.BCST 216(R11), Z22, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x46 // VDPBF16PS.BCST 280(R11), Z22, Z8
+	VMOVDQU32 448(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc7 // VDPBF16PS.BCST -228(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd7 // VDPBF16PS.BCST -164(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z23, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z23, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z23, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z23, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x37 // VDPBF16PS.BCST 220(R11), Z23, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x47 // VDPBF16PS.BCST 284(R11), Z23, Z8
+	VMOVDQU32 512(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc8 // VDPBF16PS.BCST -224(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd8 // VDPBF16PS.BCST -160(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z16, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z16, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z16, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z16, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x38 // VDPBF16PS.BCST 224(R11), Z16, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x48 // VDPBF16PS.BCST 288(R11), Z16, Z8
+	VMOVDQU32 576(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xc9 // VDPBF16PS.BCST -220(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xd9 // VDPBF16PS.BCST -156(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z17, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z17, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z17, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z17, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x39 // VDPBF16PS.BCST 228(R11), Z17, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x49 // VDPBF16PS.BCST 292(R11), Z17, Z8
+	VMOVDQU32 640(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xca // VDPBF16PS.BCST -216(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xda // VDPBF16PS.BCST -152(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z18, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z18, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z18, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z18, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x3a // VDPBF16PS.BCST 232(R11), Z18, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x4a // VDPBF16PS.BCST 296(R11), Z18, Z8
+	VMOVDQU32 704(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xcb // VDPBF16PS.BCST -212(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xdb // VDPBF16PS.BCST -148(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z19, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z19, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z19, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z19, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x3b // VDPBF16PS.BCST 236(R11), Z19, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x4b // VDPBF16PS.BCST 300(R11), Z19, Z8
+	VMOVDQU32 768(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xcc // VDPBF16PS.BCST -208(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xdc // VDPBF16PS.BCST -144(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z20, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z20, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z20, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z20, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x3c // VDPBF16PS.BCST 240(R11), Z20, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x4c // VDPBF16PS.BCST 304(R11), Z20, Z8
+	VMOVDQU32 832(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xcd // VDPBF16PS.BCST -204(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xdd // VDPBF16PS.BCST -140(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z21, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z21, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z21, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z21, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x3d // VDPBF16PS.BCST 244(R11), Z21, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x4d // VDPBF16PS.BCST 308(R11), Z21, Z8
+	VMOVDQU32 896(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xce // VDPBF16PS.BCST -200(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xde // VDPBF16PS.BCST -136(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z22, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z22, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z22, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z22, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x3e // VDPBF16PS.BCST 248(R11), Z22, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x4e // VDPBF16PS.BCST 312(R11), Z22, Z8
+	VMOVDQU32 960(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xcf // VDPBF16PS.BCST -196(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xdf // VDPBF16PS.BCST -132(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z23, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z23, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z23, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z23, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x3f // VDPBF16PS.BCST 252(R11), Z23, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x4f // VDPBF16PS.BCST 316(R11), Z23, Z8
 	ADDQ $1024, SI
 	ADDQ R9, R11
 	DECQ CX
 	JNZ block_2
 	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
+	VMOVUPS Z0, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z1, 0(R12)
+	VMOVUPS Z1, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z2, 0(R12)
+	VMOVUPS Z2, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z3, 0(R12)
+	VMOVUPS Z3, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z4, 0(R12)
+	VMOVUPS Z4, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z5, 0(R12)
+	VMOVUPS Z5, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z6, 0(R12)
+	VMOVUPS Z6, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z7, 0(R12)
+	VMOVUPS Z7, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z8, 0(R12)
+	VMOVUPS Z8, (R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
@@ -7364,12 +6606,9 @@ TEXT ·mmBF16Pairsx10(SB), NOSPLIT, $0-56
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	SHLQ $10, CX
-	MOVQ CX, BX
 	ADDQ $320, DI
 panel_1:
 	MOVQ DI, R11
@@ -7401,208 +6640,208 @@ block_2:
 	PREFETCHT0 2880(SI)
 	PREFETCHT0 2944(SI)
 	PREFETCHT0 3008(SI)
-	VMOVDQU32 0(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb0 // VDPBF16PS.BCST -320(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc0 // VDPBF16PS.BCST -256(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd0 // VDPBF16PS.BCST -192(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x30 // VDPBF16PS.BCST 192(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x40 // VDPBF16PS.BCST 256(R11), Z28, Z9
-	VMOVDQU32 64(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb1 // VDPBF16PS.BCST -316(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc1 // VDPBF16PS.BCST -252(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd1 // VDPBF16PS.BCST -188(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x31 // VDPBF16PS.BCST 196(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x41 // VDPBF16PS.BCST 260(R11), Z28, Z9
-	VMOVDQU32 128(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb2 // VDPBF16PS.BCST -312(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc2 // VDPBF16PS.BCST -248(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd2 // VDPBF16PS.BCST -184(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x32 // VDPBF16PS.BCST 200(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x42 // VDPBF16PS.BCST 264(R11), Z28, Z9
-	VMOVDQU32 192(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb3 // VDPBF16PS.BCST -308(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc3 // VDPBF16PS.BCST -244(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd3 // VDPBF16PS.BCST -180(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x33 // VDPBF16PS.BCST 204(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x43 // VDPBF16PS.BCST 268(R11), Z28, Z9
-	VMOVDQU32 256(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb4 // VDPBF16PS.BCST -304(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc4 // VDPBF16PS.BCST -240(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd4 // VDPBF16PS.BCST -176(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x34 // VDPBF16PS.BCST 208(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x44 // VDPBF16PS.BCST 272(R11), Z28, Z9
-	VMOVDQU32 320(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb5 // VDPBF16PS.BCST -300(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc5 // VDPBF16PS.BCST -236(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd5 // VDPBF16PS.BCST -172(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x35 // VDPBF16PS.BCST 212(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x45 // VDPBF16PS.BCST 276(R11), Z28, Z9
-	VMOVDQU32 384(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb6 // VDPBF16PS.BCST -296(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc6 // VDPBF16PS.BCST -232(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd6 // VDPBF16PS.BCST -168(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x36 // VDPBF16PS.BCST 216(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x46 // VDPBF16PS.BCST 280(R11), Z28, Z9
-	VMOVDQU32 448(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb7 // VDPBF16PS.BCST -292(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc7 // VDPBF16PS.BCST -228(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd7 // VDPBF16PS.BCST -164(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x37 // VDPBF16PS.BCST 220(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x47 // VDPBF16PS.BCST 284(R11), Z28, Z9
-	VMOVDQU32 512(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb8 // VDPBF16PS.BCST -288(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc8 // VDPBF16PS.BCST -224(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd8 // VDPBF16PS.BCST -160(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x38 // VDPBF16PS.BCST 224(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x48 // VDPBF16PS.BCST 288(R11), Z28, Z9
-	VMOVDQU32 576(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb9 // VDPBF16PS.BCST -284(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc9 // VDPBF16PS.BCST -220(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd9 // VDPBF16PS.BCST -156(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x39 // VDPBF16PS.BCST 228(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x49 // VDPBF16PS.BCST 292(R11), Z28, Z9
-	VMOVDQU32 640(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xba // VDPBF16PS.BCST -280(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xca // VDPBF16PS.BCST -216(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xda // VDPBF16PS.BCST -152(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x3a // VDPBF16PS.BCST 232(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x4a // VDPBF16PS.BCST 296(R11), Z28, Z9
-	VMOVDQU32 704(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xbb // VDPBF16PS.BCST -276(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xcb // VDPBF16PS.BCST -212(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xdb // VDPBF16PS.BCST -148(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x3b // VDPBF16PS.BCST 236(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x4b // VDPBF16PS.BCST 300(R11), Z28, Z9
-	VMOVDQU32 768(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xbc // VDPBF16PS.BCST -272(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xcc // VDPBF16PS.BCST -208(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xdc // VDPBF16PS.BCST -144(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x3c // VDPBF16PS.BCST 240(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x4c // VDPBF16PS.BCST 304(R11), Z28, Z9
-	VMOVDQU32 832(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xbd // VDPBF16PS.BCST -268(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xcd // VDPBF16PS.BCST -204(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xdd // VDPBF16PS.BCST -140(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x3d // VDPBF16PS.BCST 244(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x4d // VDPBF16PS.BCST 308(R11), Z28, Z9
-	VMOVDQU32 896(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xbe // VDPBF16PS.BCST -264(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xce // VDPBF16PS.BCST -200(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xde // VDPBF16PS.BCST -136(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x3e // VDPBF16PS.BCST 248(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x4e // VDPBF16PS.BCST 312(R11), Z28, Z9
-	VMOVDQU32 960(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xbf // VDPBF16PS.BCST -260(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xcf // VDPBF16PS.BCST -196(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xdf // VDPBF16PS.BCST -132(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x3f // VDPBF16PS.BCST 252(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x4f // VDPBF16PS.BCST 316(R11), Z28, Z9
+	VMOVDQU32 0(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb0 // VDPBF16PS.BCST -320(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc0 // VDPBF16PS.BCST -256(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd0 // VDPBF16PS.BCST -192(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z16, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z16, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z16, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z16, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z16, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x30 // VDPBF16PS.BCST 192(R11), Z16, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x40 // VDPBF16PS.BCST 256(R11), Z16, Z9
+	VMOVDQU32 64(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb1 // VDPBF16PS.BCST -316(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc1 // VDPBF16PS.BCST -252(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd1 // VDPBF16PS.BCST -188(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z17, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z17, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z17, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z17, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z17, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x31 // VDPBF16PS.BCST 196(R11), Z17, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x41 // VDPBF16PS.BCST 260(R11), Z17, Z9
+	VMOVDQU32 128(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb2 // VDPBF16PS.BCST -312(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc2 // VDPBF16PS.BCST -248(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd2 // VDPBF16PS.BCST -184(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z18, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z18, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z18, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z18, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z18, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x32 // VDPBF16PS.BCST 200(R11), Z18, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x42 // VDPBF16PS.BCST 264(R11), Z18, Z9
+	VMOVDQU32 192(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb3 // VDPBF16PS.BCST -308(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc3 // VDPBF16PS.BCST -244(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd3 // VDPBF16PS.BCST -180(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z19, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z19, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z19, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z19, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z19, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x33 // VDPBF16PS.BCST 204(R11), Z19, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x43 // VDPBF16PS.BCST 268(R11), Z19, Z9
+	VMOVDQU32 256(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb4 // VDPBF16PS.BCST -304(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc4 // VDPBF16PS.BCST -240(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd4 // VDPBF16PS.BCST -176(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z20, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z20, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z20, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z20, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z20, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x34 // VDPBF16PS.BCST 208(R11), Z20, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x44 // VDPBF16PS.BCST 272(R11), Z20, Z9
+	VMOVDQU32 320(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb5 // VDPBF16PS.BCST -300(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc5 // VDPBF16PS.BCST -236(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd5 // VDPBF16PS.BCST -172(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z21, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z21, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z21, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z21, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z21, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x35 // VDPBF16PS.BCST 212(R11), Z21, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x45 // VDPBF16PS.BCST 276(R11), Z21, Z9
+	VMOVDQU32 384(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb6 // VDPBF16PS.BCST -296(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc6 // VDPBF16PS.BCST -232(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd6 // VDPBF16PS.BCST -168(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z22, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z22, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z22, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z22, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z22, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x36 // VDPBF16PS.BCST 216(R11), Z22, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x46 // VDPBF16PS.BCST 280(R11), Z22, Z9
+	VMOVDQU32 448(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb7 // VDPBF16PS.BCST -292(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc7 // VDPBF16PS.BCST -228(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd7 // VDPBF16PS.BCST -164(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z23, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z23, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z23, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z23, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z23, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x37 // VDPBF16PS.BCST 220(R11), Z23, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x47 // VDPBF16PS.BCST 284(R11), Z23, Z9
+	VMOVDQU32 512(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb8 // VDPBF16PS.BCST -288(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc8 // VDPBF16PS.BCST -224(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd8 // VDPBF16PS.BCST -160(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z16, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z16, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z16, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z16, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z16, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x38 // VDPBF16PS.BCST 224(R11), Z16, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x48 // VDPBF16PS.BCST 288(R11), Z16, Z9
+	VMOVDQU32 576(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb9 // VDPBF16PS.BCST -284(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc9 // VDPBF16PS.BCST -220(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd9 // VDPBF16PS.BCST -156(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z17, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z17, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z17, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z17, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z17, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x39 // VDPBF16PS.BCST 228(R11), Z17, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x49 // VDPBF16PS.BCST 292(R11), Z17, Z9
+	VMOVDQU32 640(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xba // VDPBF16PS.BCST -280(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xca // VDPBF16PS.BCST -216(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xda // VDPBF16PS.BCST -152(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z18, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z18, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z18, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z18, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z18, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x3a // VDPBF16PS.BCST 232(R11), Z18, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x4a // VDPBF16PS.BCST 296(R11), Z18, Z9
+	VMOVDQU32 704(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xbb // VDPBF16PS.BCST -276(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xcb // VDPBF16PS.BCST -212(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xdb // VDPBF16PS.BCST -148(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z19, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z19, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z19, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z19, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z19, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x3b // VDPBF16PS.BCST 236(R11), Z19, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x4b // VDPBF16PS.BCST 300(R11), Z19, Z9
+	VMOVDQU32 768(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xbc // VDPBF16PS.BCST -272(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xcc // VDPBF16PS.BCST -208(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xdc // VDPBF16PS.BCST -144(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z20, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z20, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z20, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z20, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z20, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x3c // VDPBF16PS.BCST 240(R11), Z20, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x4c // VDPBF16PS.BCST 304(R11), Z20, Z9
+	VMOVDQU32 832(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xbd // VDPBF16PS.BCST -268(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xcd // VDPBF16PS.BCST -204(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xdd // VDPBF16PS.BCST -140(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z21, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z21, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z21, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z21, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z21, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x3d // VDPBF16PS.BCST 244(R11), Z21, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x4d // VDPBF16PS.BCST 308(R11), Z21, Z9
+	VMOVDQU32 896(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xbe // VDPBF16PS.BCST -264(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xce // VDPBF16PS.BCST -200(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xde // VDPBF16PS.BCST -136(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z22, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z22, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z22, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z22, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z22, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x3e // VDPBF16PS.BCST 248(R11), Z22, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x4e // VDPBF16PS.BCST 312(R11), Z22, Z9
+	VMOVDQU32 960(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xbf // VDPBF16PS.BCST -260(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xcf // VDPBF16PS.BCST -196(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xdf // VDPBF16PS.BCST -132(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z23, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z23, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z23, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z23, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z23, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x3f // VDPBF16PS.BCST 252(R11), Z23, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x4f // VDPBF16PS.BCST 316(R11), Z23, Z9
 	ADDQ $1024, SI
 	ADDQ R9, R11
 	DECQ CX
 	JNZ block_2
 	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
+	VMOVUPS Z0, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z1, 0(R12)
+	VMOVUPS Z1, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z2, 0(R12)
+	VMOVUPS Z2, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z3, 0(R12)
+	VMOVUPS Z3, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z4, 0(R12)
+	VMOVUPS Z4, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z5, 0(R12)
+	VMOVUPS Z5, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z6, 0(R12)
+	VMOVUPS Z6, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z7, 0(R12)
+	VMOVUPS Z7, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z8, 0(R12)
+	VMOVUPS Z8, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z9, 0(R12)
+	VMOVUPS Z9, (R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
@@ -7614,12 +6853,9 @@ TEXT ·mmBF16Pairsx11(SB), NOSPLIT, $0-56
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	SHLQ $10, CX
-	MOVQ CX, BX
 	ADDQ $320, DI
 panel_1:
 	MOVQ DI, R11
@@ -7652,226 +6888,226 @@ block_2:
 	PREFETCHT0 2880(SI)
 	PREFETCHT0 2944(SI)
 	PREFETCHT0 3008(SI)
-	VMOVDQU32 0(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb0 // VDPBF16PS.BCST -320(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc0 // VDPBF16PS.BCST -256(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd0 // VDPBF16PS.BCST -192(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x30 // VDPBF16PS.BCST 192(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x40 // VDPBF16PS.BCST 256(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x50 // VDPBF16PS.BCST 320(R11), Z28, Z10
-	VMOVDQU32 64(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb1 // VDPBF16PS.BCST -316(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc1 // VDPBF16PS.BCST -252(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd1 // VDPBF16PS.BCST -188(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x31 // VDPBF16PS.BCST 196(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x41 // VDPBF16PS.BCST 260(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x51 // VDPBF16PS.BCST 324(R11), Z28, Z10
-	VMOVDQU32 128(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb2 // VDPBF16PS.BCST -312(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc2 // VDPBF16PS.BCST -248(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd2 // VDPBF16PS.BCST -184(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x32 // VDPBF16PS.BCST 200(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x42 // VDPBF16PS.BCST 264(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x52 // VDPBF16PS.BCST 328(R11), Z28, Z10
-	VMOVDQU32 192(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb3 // VDPBF16PS.BCST -308(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc3 // VDPBF16PS.BCST -244(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd3 // VDPBF16PS.BCST -180(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x33 // VDPBF16PS.BCST 204(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x43 // VDPBF16PS.BCST 268(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x53 // VDPBF16PS.BCST 332(R11), Z28, Z10
-	VMOVDQU32 256(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb4 // VDPBF16PS.BCST -304(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc4 // VDPBF16PS.BCST -240(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd4 // VDPBF16PS.BCST -176(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x34 // VDPBF16PS.BCST 208(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x44 // VDPBF16PS.BCST 272(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x54 // VDPBF16PS.BCST 336(R11), Z28, Z10
-	VMOVDQU32 320(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb5 // VDPBF16PS.BCST -300(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc5 // VDPBF16PS.BCST -236(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd5 // VDPBF16PS.BCST -172(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x35 // VDPBF16PS.BCST 212(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x45 // VDPBF16PS.BCST 276(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x55 // VDPBF16PS.BCST 340(R11), Z28, Z10
-	VMOVDQU32 384(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb6 // VDPBF16PS.BCST -296(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc6 // VDPBF16PS.BCST -232(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd6 // VDPBF16PS.BCST -168(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x36 // VDPBF16PS.BCST 216(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x46 // VDPBF16PS.BCST 280(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x56 // VDPBF16PS.BCST 344(R11), Z28, Z10
-	VMOVDQU32 448(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb7 // VDPBF16PS.BCST -292(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc7 // VDPBF16PS.BCST -228(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd7 // VDPBF16PS.BCST -164(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x37 // VDPBF16PS.BCST 220(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x47 // VDPBF16PS.BCST 284(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x57 // VDPBF16PS.BCST 348(R11), Z28, Z10
-	VMOVDQU32 512(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb8 // VDPBF16PS.BCST -288(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc8 // VDPBF16PS.BCST -224(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd8 // VDPBF16PS.BCST -160(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x38 // VDPBF16PS.BCST 224(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x48 // VDPBF16PS.BCST 288(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x58 // VDPBF16PS.BCST 352(R11), Z28, Z10
-	VMOVDQU32 576(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb9 // VDPBF16PS.BCST -284(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc9 // VDPBF16PS.BCST -220(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd9 // VDPBF16PS.BCST -156(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x39 // VDPBF16PS.BCST 228(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x49 // VDPBF16PS.BCST 292(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x59 // VDPBF16PS.BCST 356(R11), Z28, Z10
-	VMOVDQU32 640(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xba // VDPBF16PS.BCST -280(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xca // VDPBF16PS.BCST -216(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xda // VDPBF16PS.BCST -152(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x3a // VDPBF16PS.BCST 232(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x4a // VDPBF16PS.BCST 296(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x5a // VDPBF16PS.BCST 360(R11), Z28, Z10
-	VMOVDQU32 704(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xbb // VDPBF16PS.BCST -276(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xcb // VDPBF16PS.BCST -212(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xdb // VDPBF16PS.BCST -148(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x3b // VDPBF16PS.BCST 236(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x4b // VDPBF16PS.BCST 300(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x5b // VDPBF16PS.BCST 364(R11), Z28, Z10
-	VMOVDQU32 768(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xbc // VDPBF16PS.BCST -272(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xcc // VDPBF16PS.BCST -208(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xdc // VDPBF16PS.BCST -144(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x3c // VDPBF16PS.BCST 240(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x4c // VDPBF16PS.BCST 304(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x5c // VDPBF16PS.BCST 368(R11), Z28, Z10
-	VMOVDQU32 832(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xbd // VDPBF16PS.BCST -268(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xcd // VDPBF16PS.BCST -204(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xdd // VDPBF16PS.BCST -140(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x3d // VDPBF16PS.BCST 244(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x4d // VDPBF16PS.BCST 308(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x5d // VDPBF16PS.BCST 372(R11), Z28, Z10
-	VMOVDQU32 896(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xbe // VDPBF16PS.BCST -264(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xce // VDPBF16PS.BCST -200(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xde // VDPBF16PS.BCST -136(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x3e // VDPBF16PS.BCST 248(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x4e // VDPBF16PS.BCST 312(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x5e // VDPBF16PS.BCST 376(R11), Z28, Z10
-	VMOVDQU32 960(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xbf // VDPBF16PS.BCST -260(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xcf // VDPBF16PS.BCST -196(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xdf // VDPBF16PS.BCST -132(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x3f // VDPBF16PS.BCST 252(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x4f // VDPBF16PS.BCST 316(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x5f // VDPBF16PS.BCST 380(R11), Z28, Z10
+	VMOVDQU32 0(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb0 // VDPBF16PS.BCST -320(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc0 // VDPBF16PS.BCST -256(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd0 // VDPBF16PS.BCST -192(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z16, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z16, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z16, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z16, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z16, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x30 // VDPBF16PS.BCST 192(R11), Z16, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x40 // VDPBF16PS.BCST 256(R11), Z16, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x50 // VDPBF16PS.BCST 320(R11), Z16, Z10
+	VMOVDQU32 64(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb1 // VDPBF16PS.BCST -316(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc1 // VDPBF16PS.BCST -252(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd1 // VDPBF16PS.BCST -188(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z17, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z17, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z17, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z17, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z17, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x31 // VDPBF16PS.BCST 196(R11), Z17, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x41 // VDPBF16PS.BCST 260(R11), Z17, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x51 // VDPBF16PS.BCST 324(R11), Z17, Z10
+	VMOVDQU32 128(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb2 // VDPBF16PS.BCST -312(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc2 // VDPBF16PS.BCST -248(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd2 // VDPBF16PS.BCST -184(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z18, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z18, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z18, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z18, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z18, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x32 // VDPBF16PS.BCST 200(R11), Z18, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x42 // VDPBF16PS.BCST 264(R11), Z18, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x52 // VDPBF16PS.BCST 328(R11), Z18, Z10
+	VMOVDQU32 192(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb3 // VDPBF16PS.BCST -308(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc3 // VDPBF16PS.BCST -244(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd3 // VDPBF16PS.BCST -180(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z19, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z19, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z19, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z19, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z19, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x33 // VDPBF16PS.BCST 204(R11), Z19, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x43 // VDPBF16PS.BCST 268(R11), Z19, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x53 // VDPBF16PS.BCST 332(R11), Z19, Z10
+	VMOVDQU32 256(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb4 // VDPBF16PS.BCST -304(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc4 // VDPBF16PS.BCST -240(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd4 // VDPBF16PS.BCST -176(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z20, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z20, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z20, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z20, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z20, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x34 // VDPBF16PS.BCST 208(R11), Z20, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x44 // VDPBF16PS.BCST 272(R11), Z20, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x54 // VDPBF16PS.BCST 336(R11), Z20, Z10
+	VMOVDQU32 320(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb5 // VDPBF16PS.BCST -300(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc5 // VDPBF16PS.BCST -236(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd5 // VDPBF16PS.BCST -172(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z21, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z21, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z21, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z21, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z21, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x35 // VDPBF16PS.BCST 212(R11), Z21, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x45 // VDPBF16PS.BCST 276(R11), Z21, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x55 // VDPBF16PS.BCST 340(R11), Z21, Z10
+	VMOVDQU32 384(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb6 // VDPBF16PS.BCST -296(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc6 // VDPBF16PS.BCST -232(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd6 // VDPBF16PS.BCST -168(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z22, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z22, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z22, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z22, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z22, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x36 // VDPBF16PS.BCST 216(R11), Z22, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x46 // VDPBF16PS.BCST 280(R11), Z22, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x56 // VDPBF16PS.BCST 344(R11), Z22, Z10
+	VMOVDQU32 448(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb7 // VDPBF16PS.BCST -292(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc7 // VDPBF16PS.BCST -228(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd7 // VDPBF16PS.BCST -164(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z23, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z23, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z23, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z23, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z23, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x37 // VDPBF16PS.BCST 220(R11), Z23, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x47 // VDPBF16PS.BCST 284(R11), Z23, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x57 // VDPBF16PS.BCST 348(R11), Z23, Z10
+	VMOVDQU32 512(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb8 // VDPBF16PS.BCST -288(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc8 // VDPBF16PS.BCST -224(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd8 // VDPBF16PS.BCST -160(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z16, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z16, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z16, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z16, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z16, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x38 // VDPBF16PS.BCST 224(R11), Z16, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x48 // VDPBF16PS.BCST 288(R11), Z16, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x58 // VDPBF16PS.BCST 352(R11), Z16, Z10
+	VMOVDQU32 576(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xb9 // VDPBF16PS.BCST -284(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xc9 // VDPBF16PS.BCST -220(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xd9 // VDPBF16PS.BCST -156(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z17, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z17, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z17, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z17, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z17, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x39 // VDPBF16PS.BCST 228(R11), Z17, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x49 // VDPBF16PS.BCST 292(R11), Z17, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x59 // VDPBF16PS.BCST 356(R11), Z17, Z10
+	VMOVDQU32 640(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xba // VDPBF16PS.BCST -280(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xca // VDPBF16PS.BCST -216(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xda // VDPBF16PS.BCST -152(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z18, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z18, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z18, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z18, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z18, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x3a // VDPBF16PS.BCST 232(R11), Z18, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x4a // VDPBF16PS.BCST 296(R11), Z18, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x5a // VDPBF16PS.BCST 360(R11), Z18, Z10
+	VMOVDQU32 704(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xbb // VDPBF16PS.BCST -276(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xcb // VDPBF16PS.BCST -212(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xdb // VDPBF16PS.BCST -148(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z19, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z19, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z19, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z19, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z19, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x3b // VDPBF16PS.BCST 236(R11), Z19, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x4b // VDPBF16PS.BCST 300(R11), Z19, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x5b // VDPBF16PS.BCST 364(R11), Z19, Z10
+	VMOVDQU32 768(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xbc // VDPBF16PS.BCST -272(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xcc // VDPBF16PS.BCST -208(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xdc // VDPBF16PS.BCST -144(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z20, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z20, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z20, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z20, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z20, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x3c // VDPBF16PS.BCST 240(R11), Z20, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x4c // VDPBF16PS.BCST 304(R11), Z20, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x5c // VDPBF16PS.BCST 368(R11), Z20, Z10
+	VMOVDQU32 832(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xbd // VDPBF16PS.BCST -268(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xcd // VDPBF16PS.BCST -204(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xdd // VDPBF16PS.BCST -140(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z21, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z21, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z21, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z21, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z21, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x3d // VDPBF16PS.BCST 244(R11), Z21, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x4d // VDPBF16PS.BCST 308(R11), Z21, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x5d // VDPBF16PS.BCST 372(R11), Z21, Z10
+	VMOVDQU32 896(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xbe // VDPBF16PS.BCST -264(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xce // VDPBF16PS.BCST -200(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xde // VDPBF16PS.BCST -136(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z22, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z22, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z22, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z22, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z22, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x3e // VDPBF16PS.BCST 248(R11), Z22, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x4e // VDPBF16PS.BCST 312(R11), Z22, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x5e // VDPBF16PS.BCST 376(R11), Z22, Z10
+	VMOVDQU32 960(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xbf // VDPBF16PS.BCST -260(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xcf // VDPBF16PS.BCST -196(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xdf // VDPBF16PS.BCST -132(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z23, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z23, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z23, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z23, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z23, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x3f // VDPBF16PS.BCST 252(R11), Z23, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x4f // VDPBF16PS.BCST 316(R11), Z23, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x5f // VDPBF16PS.BCST 380(R11), Z23, Z10
 	ADDQ $1024, SI
 	ADDQ R9, R11
 	DECQ CX
 	JNZ block_2
 	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
+	VMOVUPS Z0, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z1, 0(R12)
+	VMOVUPS Z1, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z2, 0(R12)
+	VMOVUPS Z2, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z3, 0(R12)
+	VMOVUPS Z3, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z4, 0(R12)
+	VMOVUPS Z4, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z5, 0(R12)
+	VMOVUPS Z5, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z6, 0(R12)
+	VMOVUPS Z6, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z7, 0(R12)
+	VMOVUPS Z7, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z8, 0(R12)
+	VMOVUPS Z8, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z9, 0(R12)
+	VMOVUPS Z9, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z10, 0(R12)
+	VMOVUPS Z10, (R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
@@ -7883,12 +7119,9 @@ TEXT ·mmBF16Pairsx12(SB), NOSPLIT, $0-56
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	SHLQ $10, CX
-	MOVQ CX, BX
 	ADDQ $384, DI
 panel_1:
 	MOVQ DI, R11
@@ -7922,244 +7155,244 @@ block_2:
 	PREFETCHT0 2880(SI)
 	PREFETCHT0 2944(SI)
 	PREFETCHT0 3008(SI)
-	VMOVDQU32 0(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa0 // VDPBF16PS.BCST -384(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb0 // VDPBF16PS.BCST -320(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc0 // VDPBF16PS.BCST -256(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd0 // VDPBF16PS.BCST -192(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x30 // VDPBF16PS.BCST 192(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x40 // VDPBF16PS.BCST 256(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x50 // VDPBF16PS.BCST 320(R11), Z28, Z11
-	VMOVDQU32 64(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa1 // VDPBF16PS.BCST -380(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb1 // VDPBF16PS.BCST -316(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc1 // VDPBF16PS.BCST -252(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd1 // VDPBF16PS.BCST -188(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x31 // VDPBF16PS.BCST 196(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x41 // VDPBF16PS.BCST 260(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x51 // VDPBF16PS.BCST 324(R11), Z28, Z11
-	VMOVDQU32 128(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa2 // VDPBF16PS.BCST -376(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb2 // VDPBF16PS.BCST -312(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc2 // VDPBF16PS.BCST -248(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd2 // VDPBF16PS.BCST -184(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x32 // VDPBF16PS.BCST 200(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x42 // VDPBF16PS.BCST 264(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x52 // VDPBF16PS.BCST 328(R11), Z28, Z11
-	VMOVDQU32 192(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa3 // VDPBF16PS.BCST -372(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb3 // VDPBF16PS.BCST -308(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc3 // VDPBF16PS.BCST -244(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd3 // VDPBF16PS.BCST -180(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x33 // VDPBF16PS.BCST 204(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x43 // VDPBF16PS.BCST 268(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x53 // VDPBF16PS.BCST 332(R11), Z28, Z11
-	VMOVDQU32 256(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa4 // VDPBF16PS.BCST -368(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb4 // VDPBF16PS.BCST -304(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc4 // VDPBF16PS.BCST -240(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd4 // VDPBF16PS.BCST -176(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x34 // VDPBF16PS.BCST 208(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x44 // VDPBF16PS.BCST 272(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x54 // VDPBF16PS.BCST 336(R11), Z28, Z11
-	VMOVDQU32 320(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa5 // VDPBF16PS.BCST -364(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb5 // VDPBF16PS.BCST -300(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc5 // VDPBF16PS.BCST -236(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd5 // VDPBF16PS.BCST -172(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x35 // VDPBF16PS.BCST 212(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x45 // VDPBF16PS.BCST 276(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x55 // VDPBF16PS.BCST 340(R11), Z28, Z11
-	VMOVDQU32 384(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa6 // VDPBF16PS.BCST -360(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb6 // VDPBF16PS.BCST -296(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc6 // VDPBF16PS.BCST -232(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd6 // VDPBF16PS.BCST -168(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x36 // VDPBF16PS.BCST 216(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x46 // VDPBF16PS.BCST 280(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x56 // VDPBF16PS.BCST 344(R11), Z28, Z11
-	VMOVDQU32 448(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa7 // VDPBF16PS.BCST -356(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb7 // VDPBF16PS.BCST -292(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc7 // VDPBF16PS.BCST -228(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd7 // VDPBF16PS.BCST -164(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x37 // VDPBF16PS.BCST 220(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x47 // VDPBF16PS.BCST 284(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x57 // VDPBF16PS.BCST 348(R11), Z28, Z11
-	VMOVDQU32 512(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa8 // VDPBF16PS.BCST -352(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb8 // VDPBF16PS.BCST -288(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc8 // VDPBF16PS.BCST -224(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd8 // VDPBF16PS.BCST -160(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x38 // VDPBF16PS.BCST 224(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x48 // VDPBF16PS.BCST 288(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x58 // VDPBF16PS.BCST 352(R11), Z28, Z11
-	VMOVDQU32 576(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa9 // VDPBF16PS.BCST -348(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb9 // VDPBF16PS.BCST -284(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc9 // VDPBF16PS.BCST -220(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd9 // VDPBF16PS.BCST -156(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x39 // VDPBF16PS.BCST 228(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x49 // VDPBF16PS.BCST 292(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x59 // VDPBF16PS.BCST 356(R11), Z28, Z11
-	VMOVDQU32 640(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xaa // VDPBF16PS.BCST -344(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xba // VDPBF16PS.BCST -280(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xca // VDPBF16PS.BCST -216(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xda // VDPBF16PS.BCST -152(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x3a // VDPBF16PS.BCST 232(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x4a // VDPBF16PS.BCST 296(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x5a // VDPBF16PS.BCST 360(R11), Z28, Z11
-	VMOVDQU32 704(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xab // VDPBF16PS.BCST -340(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xbb // VDPBF16PS.BCST -276(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xcb // VDPBF16PS.BCST -212(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xdb // VDPBF16PS.BCST -148(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x3b // VDPBF16PS.BCST 236(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x4b // VDPBF16PS.BCST 300(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x5b // VDPBF16PS.BCST 364(R11), Z28, Z11
-	VMOVDQU32 768(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xac // VDPBF16PS.BCST -336(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xbc // VDPBF16PS.BCST -272(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xcc // VDPBF16PS.BCST -208(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xdc // VDPBF16PS.BCST -144(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x3c // VDPBF16PS.BCST 240(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x4c // VDPBF16PS.BCST 304(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x5c // VDPBF16PS.BCST 368(R11), Z28, Z11
-	VMOVDQU32 832(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xad // VDPBF16PS.BCST -332(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xbd // VDPBF16PS.BCST -268(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xcd // VDPBF16PS.BCST -204(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xdd // VDPBF16PS.BCST -140(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x3d // VDPBF16PS.BCST 244(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x4d // VDPBF16PS.BCST 308(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x5d // VDPBF16PS.BCST 372(R11), Z28, Z11
-	VMOVDQU32 896(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xae // VDPBF16PS.BCST -328(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xbe // VDPBF16PS.BCST -264(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xce // VDPBF16PS.BCST -200(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xde // VDPBF16PS.BCST -136(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x3e // VDPBF16PS.BCST 248(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x4e // VDPBF16PS.BCST 312(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x5e // VDPBF16PS.BCST 376(R11), Z28, Z11
-	VMOVDQU32 960(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xaf // VDPBF16PS.BCST -324(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xbf // VDPBF16PS.BCST -260(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xcf // VDPBF16PS.BCST -196(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xdf // VDPBF16PS.BCST -132(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x3f // VDPBF16PS.BCST 252(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x4f // VDPBF16PS.BCST 316(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x5f // VDPBF16PS.BCST 380(R11), Z28, Z11
+	VMOVDQU32 0(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa0 // VDPBF16PS.BCST -384(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb0 // VDPBF16PS.BCST -320(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc0 // VDPBF16PS.BCST -256(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd0 // VDPBF16PS.BCST -192(R11), Z16, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z16, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z16, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z16, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z16, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z16, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x30 // VDPBF16PS.BCST 192(R11), Z16, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x40 // VDPBF16PS.BCST 256(R11), Z16, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x50 // VDPBF16PS.BCST 320(R11), Z16, Z11
+	VMOVDQU32 64(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa1 // VDPBF16PS.BCST -380(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb1 // VDPBF16PS.BCST -316(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc1 // VDPBF16PS.BCST -252(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd1 // VDPBF16PS.BCST -188(R11), Z17, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z17, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z17, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z17, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z17, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z17, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x31 // VDPBF16PS.BCST 196(R11), Z17, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x41 // VDPBF16PS.BCST 260(R11), Z17, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x51 // VDPBF16PS.BCST 324(R11), Z17, Z11
+	VMOVDQU32 128(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa2 // VDPBF16PS.BCST -376(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb2 // VDPBF16PS.BCST -312(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc2 // VDPBF16PS.BCST -248(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd2 // VDPBF16PS.BCST -184(R11), Z18, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z18, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z18, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z18, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z18, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z18, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x32 // VDPBF16PS.BCST 200(R11), Z18, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x42 // VDPBF16PS.BCST 264(R11), Z18, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x52 // VDPBF16PS.BCST 328(R11), Z18, Z11
+	VMOVDQU32 192(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa3 // VDPBF16PS.BCST -372(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb3 // VDPBF16PS.BCST -308(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc3 // VDPBF16PS.BCST -244(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd3 // VDPBF16PS.BCST -180(R11), Z19, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z19, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z19, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z19, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z19, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z19, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x33 // VDPBF16PS.BCST 204(R11), Z19, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x43 // VDPBF16PS.BCST 268(R11), Z19, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x53 // VDPBF16PS.BCST 332(R11), Z19, Z11
+	VMOVDQU32 256(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa4 // VDPBF16PS.BCST -368(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb4 // VDPBF16PS.BCST -304(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc4 // VDPBF16PS.BCST -240(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd4 // VDPBF16PS.BCST -176(R11), Z20, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z20, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z20, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z20, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z20, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z20, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x34 // VDPBF16PS.BCST 208(R11), Z20, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x44 // VDPBF16PS.BCST 272(R11), Z20, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x54 // VDPBF16PS.BCST 336(R11), Z20, Z11
+	VMOVDQU32 320(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa5 // VDPBF16PS.BCST -364(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb5 // VDPBF16PS.BCST -300(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc5 // VDPBF16PS.BCST -236(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd5 // VDPBF16PS.BCST -172(R11), Z21, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z21, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z21, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z21, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z21, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z21, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x35 // VDPBF16PS.BCST 212(R11), Z21, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x45 // VDPBF16PS.BCST 276(R11), Z21, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x55 // VDPBF16PS.BCST 340(R11), Z21, Z11
+	VMOVDQU32 384(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa6 // VDPBF16PS.BCST -360(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb6 // VDPBF16PS.BCST -296(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc6 // VDPBF16PS.BCST -232(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd6 // VDPBF16PS.BCST -168(R11), Z22, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z22, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z22, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z22, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z22, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z22, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x36 // VDPBF16PS.BCST 216(R11), Z22, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x46 // VDPBF16PS.BCST 280(R11), Z22, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x56 // VDPBF16PS.BCST 344(R11), Z22, Z11
+	VMOVDQU32 448(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa7 // VDPBF16PS.BCST -356(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb7 // VDPBF16PS.BCST -292(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc7 // VDPBF16PS.BCST -228(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd7 // VDPBF16PS.BCST -164(R11), Z23, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z23, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z23, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z23, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z23, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z23, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x37 // VDPBF16PS.BCST 220(R11), Z23, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x47 // VDPBF16PS.BCST 284(R11), Z23, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x57 // VDPBF16PS.BCST 348(R11), Z23, Z11
+	VMOVDQU32 512(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa8 // VDPBF16PS.BCST -352(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb8 // VDPBF16PS.BCST -288(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc8 // VDPBF16PS.BCST -224(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd8 // VDPBF16PS.BCST -160(R11), Z16, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z16, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z16, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z16, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z16, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z16, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x38 // VDPBF16PS.BCST 224(R11), Z16, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x48 // VDPBF16PS.BCST 288(R11), Z16, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x58 // VDPBF16PS.BCST 352(R11), Z16, Z11
+	VMOVDQU32 576(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa9 // VDPBF16PS.BCST -348(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb9 // VDPBF16PS.BCST -284(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc9 // VDPBF16PS.BCST -220(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd9 // VDPBF16PS.BCST -156(R11), Z17, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z17, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z17, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z17, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z17, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z17, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x39 // VDPBF16PS.BCST 228(R11), Z17, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x49 // VDPBF16PS.BCST 292(R11), Z17, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x59 // VDPBF16PS.BCST 356(R11), Z17, Z11
+	VMOVDQU32 640(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xaa // VDPBF16PS.BCST -344(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xba // VDPBF16PS.BCST -280(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xca // VDPBF16PS.BCST -216(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xda // VDPBF16PS.BCST -152(R11), Z18, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z18, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z18, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z18, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z18, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z18, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x3a // VDPBF16PS.BCST 232(R11), Z18, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x4a // VDPBF16PS.BCST 296(R11), Z18, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x5a // VDPBF16PS.BCST 360(R11), Z18, Z11
+	VMOVDQU32 704(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xab // VDPBF16PS.BCST -340(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xbb // VDPBF16PS.BCST -276(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xcb // VDPBF16PS.BCST -212(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xdb // VDPBF16PS.BCST -148(R11), Z19, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z19, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z19, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z19, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z19, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z19, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x3b // VDPBF16PS.BCST 236(R11), Z19, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x4b // VDPBF16PS.BCST 300(R11), Z19, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x5b // VDPBF16PS.BCST 364(R11), Z19, Z11
+	VMOVDQU32 768(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xac // VDPBF16PS.BCST -336(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xbc // VDPBF16PS.BCST -272(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xcc // VDPBF16PS.BCST -208(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xdc // VDPBF16PS.BCST -144(R11), Z20, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z20, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z20, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z20, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z20, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z20, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x3c // VDPBF16PS.BCST 240(R11), Z20, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x4c // VDPBF16PS.BCST 304(R11), Z20, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x5c // VDPBF16PS.BCST 368(R11), Z20, Z11
+	VMOVDQU32 832(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xad // VDPBF16PS.BCST -332(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xbd // VDPBF16PS.BCST -268(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xcd // VDPBF16PS.BCST -204(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xdd // VDPBF16PS.BCST -140(R11), Z21, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z21, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z21, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z21, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z21, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z21, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x3d // VDPBF16PS.BCST 244(R11), Z21, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x4d // VDPBF16PS.BCST 308(R11), Z21, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x5d // VDPBF16PS.BCST 372(R11), Z21, Z11
+	VMOVDQU32 896(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xae // VDPBF16PS.BCST -328(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xbe // VDPBF16PS.BCST -264(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xce // VDPBF16PS.BCST -200(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xde // VDPBF16PS.BCST -136(R11), Z22, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z22, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z22, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z22, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z22, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z22, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x3e // VDPBF16PS.BCST 248(R11), Z22, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x4e // VDPBF16PS.BCST 312(R11), Z22, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x5e // VDPBF16PS.BCST 376(R11), Z22, Z11
+	VMOVDQU32 960(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xaf // VDPBF16PS.BCST -324(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xbf // VDPBF16PS.BCST -260(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xcf // VDPBF16PS.BCST -196(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xdf // VDPBF16PS.BCST -132(R11), Z23, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z23, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z23, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z23, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z23, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z23, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x3f // VDPBF16PS.BCST 252(R11), Z23, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x4f // VDPBF16PS.BCST 316(R11), Z23, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x5f // VDPBF16PS.BCST 380(R11), Z23, Z11
 	ADDQ $1024, SI
 	ADDQ R9, R11
 	DECQ CX
 	JNZ block_2
 	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
+	VMOVUPS Z0, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z1, 0(R12)
+	VMOVUPS Z1, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z2, 0(R12)
+	VMOVUPS Z2, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z3, 0(R12)
+	VMOVUPS Z3, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z4, 0(R12)
+	VMOVUPS Z4, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z5, 0(R12)
+	VMOVUPS Z5, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z6, 0(R12)
+	VMOVUPS Z6, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z7, 0(R12)
+	VMOVUPS Z7, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z8, 0(R12)
+	VMOVUPS Z8, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z9, 0(R12)
+	VMOVUPS Z9, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z10, 0(R12)
+	VMOVUPS Z10, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z11, 0(R12)
+	VMOVUPS Z11, (R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
@@ -8171,12 +7404,9 @@ TEXT ·mmBF16Pairsx13(SB), NOSPLIT, $0-56
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	SHLQ $10, CX
-	MOVQ CX, BX
 	ADDQ $384, DI
 panel_1:
 	MOVQ DI, R11
@@ -8195,262 +7425,262 @@ panel_1:
 	VPXORD Z11, Z11, Z11
 	VPXORD Z12, Z12, Z12
 block_2:
-	VMOVDQU32 0(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa0 // VDPBF16PS.BCST -384(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb0 // VDPBF16PS.BCST -320(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc0 // VDPBF16PS.BCST -256(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd0 // VDPBF16PS.BCST -192(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x30 // VDPBF16PS.BCST 192(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x40 // VDPBF16PS.BCST 256(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x50 // VDPBF16PS.BCST 320(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x60 // VDPBF16PS.BCST 384(R11), Z28, Z12
-	VMOVDQU32 64(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa1 // VDPBF16PS.BCST -380(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb1 // VDPBF16PS.BCST -316(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc1 // VDPBF16PS.BCST -252(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd1 // VDPBF16PS.BCST -188(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x31 // VDPBF16PS.BCST 196(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x41 // VDPBF16PS.BCST 260(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x51 // VDPBF16PS.BCST 324(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x61 // VDPBF16PS.BCST 388(R11), Z28, Z12
-	VMOVDQU32 128(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa2 // VDPBF16PS.BCST -376(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb2 // VDPBF16PS.BCST -312(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc2 // VDPBF16PS.BCST -248(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd2 // VDPBF16PS.BCST -184(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x32 // VDPBF16PS.BCST 200(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x42 // VDPBF16PS.BCST 264(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x52 // VDPBF16PS.BCST 328(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x62 // VDPBF16PS.BCST 392(R11), Z28, Z12
-	VMOVDQU32 192(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa3 // VDPBF16PS.BCST -372(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb3 // VDPBF16PS.BCST -308(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc3 // VDPBF16PS.BCST -244(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd3 // VDPBF16PS.BCST -180(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x33 // VDPBF16PS.BCST 204(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x43 // VDPBF16PS.BCST 268(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x53 // VDPBF16PS.BCST 332(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x63 // VDPBF16PS.BCST 396(R11), Z28, Z12
-	VMOVDQU32 256(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa4 // VDPBF16PS.BCST -368(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb4 // VDPBF16PS.BCST -304(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc4 // VDPBF16PS.BCST -240(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd4 // VDPBF16PS.BCST -176(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x34 // VDPBF16PS.BCST 208(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x44 // VDPBF16PS.BCST 272(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x54 // VDPBF16PS.BCST 336(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x64 // VDPBF16PS.BCST 400(R11), Z28, Z12
-	VMOVDQU32 320(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa5 // VDPBF16PS.BCST -364(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb5 // VDPBF16PS.BCST -300(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc5 // VDPBF16PS.BCST -236(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd5 // VDPBF16PS.BCST -172(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x35 // VDPBF16PS.BCST 212(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x45 // VDPBF16PS.BCST 276(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x55 // VDPBF16PS.BCST 340(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x65 // VDPBF16PS.BCST 404(R11), Z28, Z12
-	VMOVDQU32 384(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa6 // VDPBF16PS.BCST -360(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb6 // VDPBF16PS.BCST -296(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc6 // VDPBF16PS.BCST -232(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd6 // VDPBF16PS.BCST -168(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x36 // VDPBF16PS.BCST 216(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x46 // VDPBF16PS.BCST 280(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x56 // VDPBF16PS.BCST 344(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x66 // VDPBF16PS.BCST 408(R11), Z28, Z12
-	VMOVDQU32 448(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa7 // VDPBF16PS.BCST -356(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb7 // VDPBF16PS.BCST -292(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc7 // VDPBF16PS.BCST -228(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd7 // VDPBF16PS.BCST -164(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x37 // VDPBF16PS.BCST 220(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x47 // VDPBF16PS.BCST 284(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x57 // VDPBF16PS.BCST 348(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x67 // VDPBF16PS.BCST 412(R11), Z28, Z12
-	VMOVDQU32 512(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa8 // VDPBF16PS.BCST -352(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb8 // VDPBF16PS.BCST -288(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc8 // VDPBF16PS.BCST -224(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd8 // VDPBF16PS.BCST -160(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x38 // VDPBF16PS.BCST 224(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x48 // VDPBF16PS.BCST 288(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x58 // VDPBF16PS.BCST 352(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x68 // VDPBF16PS.BCST 416(R11), Z28, Z12
-	VMOVDQU32 576(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa9 // VDPBF16PS.BCST -348(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb9 // VDPBF16PS.BCST -284(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc9 // VDPBF16PS.BCST -220(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd9 // VDPBF16PS.BCST -156(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x39 // VDPBF16PS.BCST 228(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x49 // VDPBF16PS.BCST 292(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x59 // VDPBF16PS.BCST 356(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x69 // VDPBF16PS.BCST 420(R11), Z28, Z12
-	VMOVDQU32 640(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xaa // VDPBF16PS.BCST -344(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xba // VDPBF16PS.BCST -280(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xca // VDPBF16PS.BCST -216(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xda // VDPBF16PS.BCST -152(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x3a // VDPBF16PS.BCST 232(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x4a // VDPBF16PS.BCST 296(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x5a // VDPBF16PS.BCST 360(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x6a // VDPBF16PS.BCST 424(R11), Z28, Z12
-	VMOVDQU32 704(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xab // VDPBF16PS.BCST -340(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xbb // VDPBF16PS.BCST -276(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xcb // VDPBF16PS.BCST -212(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xdb // VDPBF16PS.BCST -148(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x3b // VDPBF16PS.BCST 236(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x4b // VDPBF16PS.BCST 300(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x5b // VDPBF16PS.BCST 364(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x6b // VDPBF16PS.BCST 428(R11), Z28, Z12
-	VMOVDQU32 768(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xac // VDPBF16PS.BCST -336(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xbc // VDPBF16PS.BCST -272(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xcc // VDPBF16PS.BCST -208(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xdc // VDPBF16PS.BCST -144(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x3c // VDPBF16PS.BCST 240(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x4c // VDPBF16PS.BCST 304(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x5c // VDPBF16PS.BCST 368(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x6c // VDPBF16PS.BCST 432(R11), Z28, Z12
-	VMOVDQU32 832(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xad // VDPBF16PS.BCST -332(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xbd // VDPBF16PS.BCST -268(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xcd // VDPBF16PS.BCST -204(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xdd // VDPBF16PS.BCST -140(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x3d // VDPBF16PS.BCST 244(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x4d // VDPBF16PS.BCST 308(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x5d // VDPBF16PS.BCST 372(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x6d // VDPBF16PS.BCST 436(R11), Z28, Z12
-	VMOVDQU32 896(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xae // VDPBF16PS.BCST -328(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xbe // VDPBF16PS.BCST -264(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xce // VDPBF16PS.BCST -200(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xde // VDPBF16PS.BCST -136(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x3e // VDPBF16PS.BCST 248(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x4e // VDPBF16PS.BCST 312(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x5e // VDPBF16PS.BCST 376(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x6e // VDPBF16PS.BCST 440(R11), Z28, Z12
-	VMOVDQU32 960(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xaf // VDPBF16PS.BCST -324(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xbf // VDPBF16PS.BCST -260(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xcf // VDPBF16PS.BCST -196(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xdf // VDPBF16PS.BCST -132(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x3f // VDPBF16PS.BCST 252(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x4f // VDPBF16PS.BCST 316(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x5f // VDPBF16PS.BCST 380(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x6f // VDPBF16PS.BCST 444(R11), Z28, Z12
+	VMOVDQU32 0(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa0 // VDPBF16PS.BCST -384(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb0 // VDPBF16PS.BCST -320(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc0 // VDPBF16PS.BCST -256(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd0 // VDPBF16PS.BCST -192(R11), Z16, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z16, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z16, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z16, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z16, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z16, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x30 // VDPBF16PS.BCST 192(R11), Z16, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x40 // VDPBF16PS.BCST 256(R11), Z16, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x50 // VDPBF16PS.BCST 320(R11), Z16, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x60 // VDPBF16PS.BCST 384(R11), Z16, Z12
+	VMOVDQU32 64(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa1 // VDPBF16PS.BCST -380(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb1 // VDPBF16PS.BCST -316(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc1 // VDPBF16PS.BCST -252(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd1 // VDPBF16PS.BCST -188(R11), Z17, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z17, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z17, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z17, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z17, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z17, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x31 // VDPBF16PS.BCST 196(R11), Z17, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x41 // VDPBF16PS.BCST 260(R11), Z17, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x51 // VDPBF16PS.BCST 324(R11), Z17, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x61 // VDPBF16PS.BCST 388(R11), Z17, Z12
+	VMOVDQU32 128(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa2 // VDPBF16PS.BCST -376(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb2 // VDPBF16PS.BCST -312(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc2 // VDPBF16PS.BCST -248(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd2 // VDPBF16PS.BCST -184(R11), Z18, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z18, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z18, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z18, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z18, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z18, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x32 // VDPBF16PS.BCST 200(R11), Z18, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x42 // VDPBF16PS.BCST 264(R11), Z18, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x52 // VDPBF16PS.BCST 328(R11), Z18, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x62 // VDPBF16PS.BCST 392(R11), Z18, Z12
+	VMOVDQU32 192(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa3 // VDPBF16PS.BCST -372(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb3 // VDPBF16PS.BCST -308(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc3 // VDPBF16PS.BCST -244(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd3 // VDPBF16PS.BCST -180(R11), Z19, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z19, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z19, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z19, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z19, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z19, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x33 // VDPBF16PS.BCST 204(R11), Z19, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x43 // VDPBF16PS.BCST 268(R11), Z19, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x53 // VDPBF16PS.BCST 332(R11), Z19, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x63 // VDPBF16PS.BCST 396(R11), Z19, Z12
+	VMOVDQU32 256(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa4 // VDPBF16PS.BCST -368(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb4 // VDPBF16PS.BCST -304(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc4 // VDPBF16PS.BCST -240(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd4 // VDPBF16PS.BCST -176(R11), Z20, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z20, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z20, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z20, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z20, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z20, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x34 // VDPBF16PS.BCST 208(R11), Z20, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x44 // VDPBF16PS.BCST 272(R11), Z20, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x54 // VDPBF16PS.BCST 336(R11), Z20, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x64 // VDPBF16PS.BCST 400(R11), Z20, Z12
+	VMOVDQU32 320(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa5 // VDPBF16PS.BCST -364(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb5 // VDPBF16PS.BCST -300(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc5 // VDPBF16PS.BCST -236(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd5 // VDPBF16PS.BCST -172(R11), Z21, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z21, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z21, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z21, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z21, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z21, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x35 // VDPBF16PS.BCST 212(R11), Z21, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x45 // VDPBF16PS.BCST 276(R11), Z21, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x55 // VDPBF16PS.BCST 340(R11), Z21, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x65 // VDPBF16PS.BCST 404(R11), Z21, Z12
+	VMOVDQU32 384(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa6 // VDPBF16PS.BCST -360(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb6 // VDPBF16PS.BCST -296(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc6 // VDPBF16PS.BCST -232(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd6 // VDPBF16PS.BCST -168(R11), Z22, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z22, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z22, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z22, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z22, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z22, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x36 // VDPBF16PS.BCST 216(R11), Z22, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x46 // VDPBF16PS.BCST 280(R11), Z22, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x56 // VDPBF16PS.BCST 344(R11), Z22, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x66 // VDPBF16PS.BCST 408(R11), Z22, Z12
+	VMOVDQU32 448(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa7 // VDPBF16PS.BCST -356(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb7 // VDPBF16PS.BCST -292(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc7 // VDPBF16PS.BCST -228(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd7 // VDPBF16PS.BCST -164(R11), Z23, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z23, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z23, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z23, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z23, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z23, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x37 // VDPBF16PS.BCST 220(R11), Z23, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x47 // VDPBF16PS.BCST 284(R11), Z23, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x57 // VDPBF16PS.BCST 348(R11), Z23, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x67 // VDPBF16PS.BCST 412(R11), Z23, Z12
+	VMOVDQU32 512(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa8 // VDPBF16PS.BCST -352(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb8 // VDPBF16PS.BCST -288(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc8 // VDPBF16PS.BCST -224(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd8 // VDPBF16PS.BCST -160(R11), Z16, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z16, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z16, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z16, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z16, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z16, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x38 // VDPBF16PS.BCST 224(R11), Z16, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x48 // VDPBF16PS.BCST 288(R11), Z16, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x58 // VDPBF16PS.BCST 352(R11), Z16, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x68 // VDPBF16PS.BCST 416(R11), Z16, Z12
+	VMOVDQU32 576(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xa9 // VDPBF16PS.BCST -348(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xb9 // VDPBF16PS.BCST -284(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xc9 // VDPBF16PS.BCST -220(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xd9 // VDPBF16PS.BCST -156(R11), Z17, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z17, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z17, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z17, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z17, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z17, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x39 // VDPBF16PS.BCST 228(R11), Z17, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x49 // VDPBF16PS.BCST 292(R11), Z17, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x59 // VDPBF16PS.BCST 356(R11), Z17, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x69 // VDPBF16PS.BCST 420(R11), Z17, Z12
+	VMOVDQU32 640(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xaa // VDPBF16PS.BCST -344(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xba // VDPBF16PS.BCST -280(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xca // VDPBF16PS.BCST -216(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xda // VDPBF16PS.BCST -152(R11), Z18, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z18, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z18, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z18, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z18, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z18, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x3a // VDPBF16PS.BCST 232(R11), Z18, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x4a // VDPBF16PS.BCST 296(R11), Z18, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x5a // VDPBF16PS.BCST 360(R11), Z18, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x6a // VDPBF16PS.BCST 424(R11), Z18, Z12
+	VMOVDQU32 704(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xab // VDPBF16PS.BCST -340(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xbb // VDPBF16PS.BCST -276(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xcb // VDPBF16PS.BCST -212(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xdb // VDPBF16PS.BCST -148(R11), Z19, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z19, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z19, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z19, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z19, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z19, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x3b // VDPBF16PS.BCST 236(R11), Z19, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x4b // VDPBF16PS.BCST 300(R11), Z19, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x5b // VDPBF16PS.BCST 364(R11), Z19, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x6b // VDPBF16PS.BCST 428(R11), Z19, Z12
+	VMOVDQU32 768(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xac // VDPBF16PS.BCST -336(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xbc // VDPBF16PS.BCST -272(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xcc // VDPBF16PS.BCST -208(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xdc // VDPBF16PS.BCST -144(R11), Z20, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z20, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z20, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z20, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z20, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z20, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x3c // VDPBF16PS.BCST 240(R11), Z20, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x4c // VDPBF16PS.BCST 304(R11), Z20, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x5c // VDPBF16PS.BCST 368(R11), Z20, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x6c // VDPBF16PS.BCST 432(R11), Z20, Z12
+	VMOVDQU32 832(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xad // VDPBF16PS.BCST -332(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xbd // VDPBF16PS.BCST -268(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xcd // VDPBF16PS.BCST -204(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xdd // VDPBF16PS.BCST -140(R11), Z21, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z21, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z21, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z21, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z21, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z21, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x3d // VDPBF16PS.BCST 244(R11), Z21, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x4d // VDPBF16PS.BCST 308(R11), Z21, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x5d // VDPBF16PS.BCST 372(R11), Z21, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x6d // VDPBF16PS.BCST 436(R11), Z21, Z12
+	VMOVDQU32 896(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xae // VDPBF16PS.BCST -328(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xbe // VDPBF16PS.BCST -264(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xce // VDPBF16PS.BCST -200(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xde // VDPBF16PS.BCST -136(R11), Z22, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z22, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z22, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z22, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z22, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z22, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x3e // VDPBF16PS.BCST 248(R11), Z22, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x4e // VDPBF16PS.BCST 312(R11), Z22, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x5e // VDPBF16PS.BCST 376(R11), Z22, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x6e // VDPBF16PS.BCST 440(R11), Z22, Z12
+	VMOVDQU32 960(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xaf // VDPBF16PS.BCST -324(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xbf // VDPBF16PS.BCST -260(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xcf // VDPBF16PS.BCST -196(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xdf // VDPBF16PS.BCST -132(R11), Z23, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z23, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z23, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z23, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z23, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z23, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x3f // VDPBF16PS.BCST 252(R11), Z23, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x4f // VDPBF16PS.BCST 316(R11), Z23, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x5f // VDPBF16PS.BCST 380(R11), Z23, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x6f // VDPBF16PS.BCST 444(R11), Z23, Z12
 	ADDQ $1024, SI
 	ADDQ R9, R11
 	DECQ CX
 	JNZ block_2
 	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
+	VMOVUPS Z0, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z1, 0(R12)
+	VMOVUPS Z1, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z2, 0(R12)
+	VMOVUPS Z2, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z3, 0(R12)
+	VMOVUPS Z3, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z4, 0(R12)
+	VMOVUPS Z4, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z5, 0(R12)
+	VMOVUPS Z5, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z6, 0(R12)
+	VMOVUPS Z6, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z7, 0(R12)
+	VMOVUPS Z7, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z8, 0(R12)
+	VMOVUPS Z8, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z9, 0(R12)
+	VMOVUPS Z9, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z10, 0(R12)
+	VMOVUPS Z10, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z11, 0(R12)
+	VMOVUPS Z11, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z12, 0(R12)
+	VMOVUPS Z12, (R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
@@ -8462,12 +7692,9 @@ TEXT ·mmBF16Pairsx14(SB), NOSPLIT, $0-56
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	SHLQ $10, CX
-	MOVQ CX, BX
 	ADDQ $448, DI
 panel_1:
 	MOVQ DI, R11
@@ -8487,280 +7714,280 @@ panel_1:
 	VPXORD Z12, Z12, Z12
 	VPXORD Z13, Z13, Z13
 block_2:
-	VMOVDQU32 0(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x90 // VDPBF16PS.BCST -448(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa0 // VDPBF16PS.BCST -384(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb0 // VDPBF16PS.BCST -320(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc0 // VDPBF16PS.BCST -256(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd0 // VDPBF16PS.BCST -192(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x30 // VDPBF16PS.BCST 192(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x40 // VDPBF16PS.BCST 256(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x50 // VDPBF16PS.BCST 320(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x60 // VDPBF16PS.BCST 384(R11), Z28, Z13
-	VMOVDQU32 64(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x91 // VDPBF16PS.BCST -444(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa1 // VDPBF16PS.BCST -380(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb1 // VDPBF16PS.BCST -316(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc1 // VDPBF16PS.BCST -252(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd1 // VDPBF16PS.BCST -188(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x31 // VDPBF16PS.BCST 196(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x41 // VDPBF16PS.BCST 260(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x51 // VDPBF16PS.BCST 324(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x61 // VDPBF16PS.BCST 388(R11), Z28, Z13
-	VMOVDQU32 128(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x92 // VDPBF16PS.BCST -440(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa2 // VDPBF16PS.BCST -376(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb2 // VDPBF16PS.BCST -312(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc2 // VDPBF16PS.BCST -248(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd2 // VDPBF16PS.BCST -184(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x32 // VDPBF16PS.BCST 200(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x42 // VDPBF16PS.BCST 264(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x52 // VDPBF16PS.BCST 328(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x62 // VDPBF16PS.BCST 392(R11), Z28, Z13
-	VMOVDQU32 192(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x93 // VDPBF16PS.BCST -436(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa3 // VDPBF16PS.BCST -372(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb3 // VDPBF16PS.BCST -308(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc3 // VDPBF16PS.BCST -244(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd3 // VDPBF16PS.BCST -180(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x33 // VDPBF16PS.BCST 204(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x43 // VDPBF16PS.BCST 268(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x53 // VDPBF16PS.BCST 332(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x63 // VDPBF16PS.BCST 396(R11), Z28, Z13
-	VMOVDQU32 256(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x94 // VDPBF16PS.BCST -432(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa4 // VDPBF16PS.BCST -368(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb4 // VDPBF16PS.BCST -304(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc4 // VDPBF16PS.BCST -240(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd4 // VDPBF16PS.BCST -176(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x34 // VDPBF16PS.BCST 208(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x44 // VDPBF16PS.BCST 272(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x54 // VDPBF16PS.BCST 336(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x64 // VDPBF16PS.BCST 400(R11), Z28, Z13
-	VMOVDQU32 320(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x95 // VDPBF16PS.BCST -428(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa5 // VDPBF16PS.BCST -364(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb5 // VDPBF16PS.BCST -300(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc5 // VDPBF16PS.BCST -236(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd5 // VDPBF16PS.BCST -172(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x35 // VDPBF16PS.BCST 212(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x45 // VDPBF16PS.BCST 276(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x55 // VDPBF16PS.BCST 340(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x65 // VDPBF16PS.BCST 404(R11), Z28, Z13
-	VMOVDQU32 384(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x96 // VDPBF16PS.BCST -424(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa6 // VDPBF16PS.BCST -360(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb6 // VDPBF16PS.BCST -296(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc6 // VDPBF16PS.BCST -232(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd6 // VDPBF16PS.BCST -168(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x36 // VDPBF16PS.BCST 216(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x46 // VDPBF16PS.BCST 280(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x56 // VDPBF16PS.BCST 344(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x66 // VDPBF16PS.BCST 408(R11), Z28, Z13
-	VMOVDQU32 448(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x97 // VDPBF16PS.BCST -420(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa7 // VDPBF16PS.BCST -356(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb7 // VDPBF16PS.BCST -292(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc7 // VDPBF16PS.BCST -228(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd7 // VDPBF16PS.BCST -164(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x37 // VDPBF16PS.BCST 220(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x47 // VDPBF16PS.BCST 284(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x57 // VDPBF16PS.BCST 348(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x67 // VDPBF16PS.BCST 412(R11), Z28, Z13
-	VMOVDQU32 512(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x98 // VDPBF16PS.BCST -416(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa8 // VDPBF16PS.BCST -352(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb8 // VDPBF16PS.BCST -288(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc8 // VDPBF16PS.BCST -224(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd8 // VDPBF16PS.BCST -160(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x38 // VDPBF16PS.BCST 224(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x48 // VDPBF16PS.BCST 288(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x58 // VDPBF16PS.BCST 352(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x68 // VDPBF16PS.BCST 416(R11), Z28, Z13
-	VMOVDQU32 576(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x99 // VDPBF16PS.BCST -412(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa9 // VDPBF16PS.BCST -348(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb9 // VDPBF16PS.BCST -284(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc9 // VDPBF16PS.BCST -220(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd9 // VDPBF16PS.BCST -156(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x39 // VDPBF16PS.BCST 228(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x49 // VDPBF16PS.BCST 292(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x59 // VDPBF16PS.BCST 356(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x69 // VDPBF16PS.BCST 420(R11), Z28, Z13
-	VMOVDQU32 640(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x9a // VDPBF16PS.BCST -408(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xaa // VDPBF16PS.BCST -344(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xba // VDPBF16PS.BCST -280(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xca // VDPBF16PS.BCST -216(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xda // VDPBF16PS.BCST -152(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x3a // VDPBF16PS.BCST 232(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x4a // VDPBF16PS.BCST 296(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x5a // VDPBF16PS.BCST 360(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x6a // VDPBF16PS.BCST 424(R11), Z28, Z13
-	VMOVDQU32 704(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x9b // VDPBF16PS.BCST -404(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xab // VDPBF16PS.BCST -340(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xbb // VDPBF16PS.BCST -276(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xcb // VDPBF16PS.BCST -212(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xdb // VDPBF16PS.BCST -148(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x3b // VDPBF16PS.BCST 236(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x4b // VDPBF16PS.BCST 300(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x5b // VDPBF16PS.BCST 364(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x6b // VDPBF16PS.BCST 428(R11), Z28, Z13
-	VMOVDQU32 768(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x9c // VDPBF16PS.BCST -400(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xac // VDPBF16PS.BCST -336(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xbc // VDPBF16PS.BCST -272(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xcc // VDPBF16PS.BCST -208(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xdc // VDPBF16PS.BCST -144(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x3c // VDPBF16PS.BCST 240(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x4c // VDPBF16PS.BCST 304(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x5c // VDPBF16PS.BCST 368(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x6c // VDPBF16PS.BCST 432(R11), Z28, Z13
-	VMOVDQU32 832(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x9d // VDPBF16PS.BCST -396(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xad // VDPBF16PS.BCST -332(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xbd // VDPBF16PS.BCST -268(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xcd // VDPBF16PS.BCST -204(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xdd // VDPBF16PS.BCST -140(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x3d // VDPBF16PS.BCST 244(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x4d // VDPBF16PS.BCST 308(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x5d // VDPBF16PS.BCST 372(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x6d // VDPBF16PS.BCST 436(R11), Z28, Z13
-	VMOVDQU32 896(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x9e // VDPBF16PS.BCST -392(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xae // VDPBF16PS.BCST -328(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xbe // VDPBF16PS.BCST -264(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xce // VDPBF16PS.BCST -200(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xde // VDPBF16PS.BCST -136(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x3e // VDPBF16PS.BCST 248(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x4e // VDPBF16PS.BCST 312(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x5e // VDPBF16PS.BCST 376(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x6e // VDPBF16PS.BCST 440(R11), Z28, Z13
-	VMOVDQU32 960(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x9f // VDPBF16PS.BCST -388(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xaf // VDPBF16PS.BCST -324(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xbf // VDPBF16PS.BCST -260(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xcf // VDPBF16PS.BCST -196(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xdf // VDPBF16PS.BCST -132(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x3f // VDPBF16PS.BCST 252(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x4f // VDPBF16PS.BCST 316(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x5f // VDPBF16PS.BCST 380(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x6f // VDPBF16PS.BCST 444(R11), Z28, Z13
+	VMOVDQU32 0(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x90 // VDPBF16PS.BCST -448(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa0 // VDPBF16PS.BCST -384(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb0 // VDPBF16PS.BCST -320(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc0 // VDPBF16PS.BCST -256(R11), Z16, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd0 // VDPBF16PS.BCST -192(R11), Z16, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z16, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z16, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z16, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z16, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z16, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x30 // VDPBF16PS.BCST 192(R11), Z16, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x40 // VDPBF16PS.BCST 256(R11), Z16, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x50 // VDPBF16PS.BCST 320(R11), Z16, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x60 // VDPBF16PS.BCST 384(R11), Z16, Z13
+	VMOVDQU32 64(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x91 // VDPBF16PS.BCST -444(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa1 // VDPBF16PS.BCST -380(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb1 // VDPBF16PS.BCST -316(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc1 // VDPBF16PS.BCST -252(R11), Z17, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd1 // VDPBF16PS.BCST -188(R11), Z17, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z17, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z17, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z17, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z17, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z17, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x31 // VDPBF16PS.BCST 196(R11), Z17, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x41 // VDPBF16PS.BCST 260(R11), Z17, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x51 // VDPBF16PS.BCST 324(R11), Z17, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x61 // VDPBF16PS.BCST 388(R11), Z17, Z13
+	VMOVDQU32 128(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x92 // VDPBF16PS.BCST -440(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa2 // VDPBF16PS.BCST -376(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb2 // VDPBF16PS.BCST -312(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc2 // VDPBF16PS.BCST -248(R11), Z18, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd2 // VDPBF16PS.BCST -184(R11), Z18, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z18, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z18, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z18, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z18, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z18, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x32 // VDPBF16PS.BCST 200(R11), Z18, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x42 // VDPBF16PS.BCST 264(R11), Z18, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x52 // VDPBF16PS.BCST 328(R11), Z18, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x62 // VDPBF16PS.BCST 392(R11), Z18, Z13
+	VMOVDQU32 192(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x93 // VDPBF16PS.BCST -436(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa3 // VDPBF16PS.BCST -372(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb3 // VDPBF16PS.BCST -308(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc3 // VDPBF16PS.BCST -244(R11), Z19, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd3 // VDPBF16PS.BCST -180(R11), Z19, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z19, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z19, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z19, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z19, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z19, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x33 // VDPBF16PS.BCST 204(R11), Z19, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x43 // VDPBF16PS.BCST 268(R11), Z19, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x53 // VDPBF16PS.BCST 332(R11), Z19, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x63 // VDPBF16PS.BCST 396(R11), Z19, Z13
+	VMOVDQU32 256(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x94 // VDPBF16PS.BCST -432(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa4 // VDPBF16PS.BCST -368(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb4 // VDPBF16PS.BCST -304(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc4 // VDPBF16PS.BCST -240(R11), Z20, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd4 // VDPBF16PS.BCST -176(R11), Z20, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z20, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z20, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z20, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z20, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z20, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x34 // VDPBF16PS.BCST 208(R11), Z20, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x44 // VDPBF16PS.BCST 272(R11), Z20, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x54 // VDPBF16PS.BCST 336(R11), Z20, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x64 // VDPBF16PS.BCST 400(R11), Z20, Z13
+	VMOVDQU32 320(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x95 // VDPBF16PS.BCST -428(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa5 // VDPBF16PS.BCST -364(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb5 // VDPBF16PS.BCST -300(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc5 // VDPBF16PS.BCST -236(R11), Z21, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd5 // VDPBF16PS.BCST -172(R11), Z21, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z21, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z21, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z21, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z21, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z21, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x35 // VDPBF16PS.BCST 212(R11), Z21, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x45 // VDPBF16PS.BCST 276(R11), Z21, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x55 // VDPBF16PS.BCST 340(R11), Z21, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x65 // VDPBF16PS.BCST 404(R11), Z21, Z13
+	VMOVDQU32 384(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x96 // VDPBF16PS.BCST -424(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa6 // VDPBF16PS.BCST -360(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb6 // VDPBF16PS.BCST -296(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc6 // VDPBF16PS.BCST -232(R11), Z22, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd6 // VDPBF16PS.BCST -168(R11), Z22, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z22, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z22, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z22, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z22, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z22, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x36 // VDPBF16PS.BCST 216(R11), Z22, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x46 // VDPBF16PS.BCST 280(R11), Z22, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x56 // VDPBF16PS.BCST 344(R11), Z22, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x66 // VDPBF16PS.BCST 408(R11), Z22, Z13
+	VMOVDQU32 448(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x97 // VDPBF16PS.BCST -420(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa7 // VDPBF16PS.BCST -356(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb7 // VDPBF16PS.BCST -292(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc7 // VDPBF16PS.BCST -228(R11), Z23, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd7 // VDPBF16PS.BCST -164(R11), Z23, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z23, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z23, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z23, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z23, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z23, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x37 // VDPBF16PS.BCST 220(R11), Z23, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x47 // VDPBF16PS.BCST 284(R11), Z23, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x57 // VDPBF16PS.BCST 348(R11), Z23, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x67 // VDPBF16PS.BCST 412(R11), Z23, Z13
+	VMOVDQU32 512(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x98 // VDPBF16PS.BCST -416(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa8 // VDPBF16PS.BCST -352(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb8 // VDPBF16PS.BCST -288(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc8 // VDPBF16PS.BCST -224(R11), Z16, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd8 // VDPBF16PS.BCST -160(R11), Z16, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z16, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z16, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z16, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z16, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z16, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x38 // VDPBF16PS.BCST 224(R11), Z16, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x48 // VDPBF16PS.BCST 288(R11), Z16, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x58 // VDPBF16PS.BCST 352(R11), Z16, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x68 // VDPBF16PS.BCST 416(R11), Z16, Z13
+	VMOVDQU32 576(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x99 // VDPBF16PS.BCST -412(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa9 // VDPBF16PS.BCST -348(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb9 // VDPBF16PS.BCST -284(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc9 // VDPBF16PS.BCST -220(R11), Z17, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd9 // VDPBF16PS.BCST -156(R11), Z17, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z17, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z17, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z17, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z17, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z17, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x39 // VDPBF16PS.BCST 228(R11), Z17, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x49 // VDPBF16PS.BCST 292(R11), Z17, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x59 // VDPBF16PS.BCST 356(R11), Z17, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x69 // VDPBF16PS.BCST 420(R11), Z17, Z13
+	VMOVDQU32 640(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x9a // VDPBF16PS.BCST -408(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xaa // VDPBF16PS.BCST -344(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xba // VDPBF16PS.BCST -280(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xca // VDPBF16PS.BCST -216(R11), Z18, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xda // VDPBF16PS.BCST -152(R11), Z18, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z18, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z18, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z18, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z18, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z18, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x3a // VDPBF16PS.BCST 232(R11), Z18, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x4a // VDPBF16PS.BCST 296(R11), Z18, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x5a // VDPBF16PS.BCST 360(R11), Z18, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x6a // VDPBF16PS.BCST 424(R11), Z18, Z13
+	VMOVDQU32 704(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x9b // VDPBF16PS.BCST -404(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xab // VDPBF16PS.BCST -340(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xbb // VDPBF16PS.BCST -276(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xcb // VDPBF16PS.BCST -212(R11), Z19, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xdb // VDPBF16PS.BCST -148(R11), Z19, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z19, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z19, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z19, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z19, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z19, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x3b // VDPBF16PS.BCST 236(R11), Z19, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x4b // VDPBF16PS.BCST 300(R11), Z19, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x5b // VDPBF16PS.BCST 364(R11), Z19, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x6b // VDPBF16PS.BCST 428(R11), Z19, Z13
+	VMOVDQU32 768(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x9c // VDPBF16PS.BCST -400(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xac // VDPBF16PS.BCST -336(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xbc // VDPBF16PS.BCST -272(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xcc // VDPBF16PS.BCST -208(R11), Z20, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xdc // VDPBF16PS.BCST -144(R11), Z20, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z20, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z20, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z20, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z20, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z20, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x3c // VDPBF16PS.BCST 240(R11), Z20, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x4c // VDPBF16PS.BCST 304(R11), Z20, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x5c // VDPBF16PS.BCST 368(R11), Z20, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x6c // VDPBF16PS.BCST 432(R11), Z20, Z13
+	VMOVDQU32 832(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x9d // VDPBF16PS.BCST -396(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xad // VDPBF16PS.BCST -332(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xbd // VDPBF16PS.BCST -268(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xcd // VDPBF16PS.BCST -204(R11), Z21, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xdd // VDPBF16PS.BCST -140(R11), Z21, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z21, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z21, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z21, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z21, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z21, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x3d // VDPBF16PS.BCST 244(R11), Z21, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x4d // VDPBF16PS.BCST 308(R11), Z21, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x5d // VDPBF16PS.BCST 372(R11), Z21, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x6d // VDPBF16PS.BCST 436(R11), Z21, Z13
+	VMOVDQU32 896(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x9e // VDPBF16PS.BCST -392(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xae // VDPBF16PS.BCST -328(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xbe // VDPBF16PS.BCST -264(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xce // VDPBF16PS.BCST -200(R11), Z22, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xde // VDPBF16PS.BCST -136(R11), Z22, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z22, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z22, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z22, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z22, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z22, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x3e // VDPBF16PS.BCST 248(R11), Z22, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x4e // VDPBF16PS.BCST 312(R11), Z22, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x5e // VDPBF16PS.BCST 376(R11), Z22, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x6e // VDPBF16PS.BCST 440(R11), Z22, Z13
+	VMOVDQU32 960(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x9f // VDPBF16PS.BCST -388(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xaf // VDPBF16PS.BCST -324(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xbf // VDPBF16PS.BCST -260(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xcf // VDPBF16PS.BCST -196(R11), Z23, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xdf // VDPBF16PS.BCST -132(R11), Z23, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z23, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z23, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z23, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z23, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z23, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x3f // VDPBF16PS.BCST 252(R11), Z23, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x4f // VDPBF16PS.BCST 316(R11), Z23, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x5f // VDPBF16PS.BCST 380(R11), Z23, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x6f // VDPBF16PS.BCST 444(R11), Z23, Z13
 	ADDQ $1024, SI
 	ADDQ R9, R11
 	DECQ CX
 	JNZ block_2
 	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
+	VMOVUPS Z0, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z1, 0(R12)
+	VMOVUPS Z1, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z2, 0(R12)
+	VMOVUPS Z2, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z3, 0(R12)
+	VMOVUPS Z3, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z4, 0(R12)
+	VMOVUPS Z4, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z5, 0(R12)
+	VMOVUPS Z5, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z6, 0(R12)
+	VMOVUPS Z6, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z7, 0(R12)
+	VMOVUPS Z7, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z8, 0(R12)
+	VMOVUPS Z8, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z9, 0(R12)
+	VMOVUPS Z9, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z10, 0(R12)
+	VMOVUPS Z10, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z11, 0(R12)
+	VMOVUPS Z11, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z12, 0(R12)
+	VMOVUPS Z12, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z13, 0(R12)
+	VMOVUPS Z13, (R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
@@ -8772,12 +7999,9 @@ TEXT ·mmBF16Pairsx15(SB), NOSPLIT, $0-56
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	SHLQ $10, CX
-	MOVQ CX, BX
 	ADDQ $448, DI
 panel_1:
 	MOVQ DI, R11
@@ -8798,298 +8022,298 @@ panel_1:
 	VPXORD Z13, Z13, Z13
 	VPXORD Z14, Z14, Z14
 block_2:
-	VMOVDQU32 0(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x90 // VDPBF16PS.BCST -448(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa0 // VDPBF16PS.BCST -384(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb0 // VDPBF16PS.BCST -320(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc0 // VDPBF16PS.BCST -256(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd0 // VDPBF16PS.BCST -192(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x30 // VDPBF16PS.BCST 192(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x40 // VDPBF16PS.BCST 256(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x50 // VDPBF16PS.BCST 320(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x60 // VDPBF16PS.BCST 384(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x70 // VDPBF16PS.BCST 448(R11), Z28, Z14
-	VMOVDQU32 64(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x91 // VDPBF16PS.BCST -444(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa1 // VDPBF16PS.BCST -380(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb1 // VDPBF16PS.BCST -316(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc1 // VDPBF16PS.BCST -252(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd1 // VDPBF16PS.BCST -188(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x31 // VDPBF16PS.BCST 196(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x41 // VDPBF16PS.BCST 260(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x51 // VDPBF16PS.BCST 324(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x61 // VDPBF16PS.BCST 388(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x71 // VDPBF16PS.BCST 452(R11), Z28, Z14
-	VMOVDQU32 128(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x92 // VDPBF16PS.BCST -440(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa2 // VDPBF16PS.BCST -376(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb2 // VDPBF16PS.BCST -312(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc2 // VDPBF16PS.BCST -248(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd2 // VDPBF16PS.BCST -184(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x32 // VDPBF16PS.BCST 200(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x42 // VDPBF16PS.BCST 264(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x52 // VDPBF16PS.BCST 328(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x62 // VDPBF16PS.BCST 392(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x72 // VDPBF16PS.BCST 456(R11), Z28, Z14
-	VMOVDQU32 192(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x93 // VDPBF16PS.BCST -436(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa3 // VDPBF16PS.BCST -372(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb3 // VDPBF16PS.BCST -308(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc3 // VDPBF16PS.BCST -244(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd3 // VDPBF16PS.BCST -180(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x33 // VDPBF16PS.BCST 204(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x43 // VDPBF16PS.BCST 268(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x53 // VDPBF16PS.BCST 332(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x63 // VDPBF16PS.BCST 396(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x73 // VDPBF16PS.BCST 460(R11), Z28, Z14
-	VMOVDQU32 256(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x94 // VDPBF16PS.BCST -432(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa4 // VDPBF16PS.BCST -368(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb4 // VDPBF16PS.BCST -304(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc4 // VDPBF16PS.BCST -240(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd4 // VDPBF16PS.BCST -176(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x34 // VDPBF16PS.BCST 208(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x44 // VDPBF16PS.BCST 272(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x54 // VDPBF16PS.BCST 336(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x64 // VDPBF16PS.BCST 400(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x74 // VDPBF16PS.BCST 464(R11), Z28, Z14
-	VMOVDQU32 320(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x95 // VDPBF16PS.BCST -428(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa5 // VDPBF16PS.BCST -364(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb5 // VDPBF16PS.BCST -300(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc5 // VDPBF16PS.BCST -236(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd5 // VDPBF16PS.BCST -172(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x35 // VDPBF16PS.BCST 212(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x45 // VDPBF16PS.BCST 276(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x55 // VDPBF16PS.BCST 340(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x65 // VDPBF16PS.BCST 404(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x75 // VDPBF16PS.BCST 468(R11), Z28, Z14
-	VMOVDQU32 384(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x96 // VDPBF16PS.BCST -424(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa6 // VDPBF16PS.BCST -360(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb6 // VDPBF16PS.BCST -296(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc6 // VDPBF16PS.BCST -232(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd6 // VDPBF16PS.BCST -168(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x36 // VDPBF16PS.BCST 216(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x46 // VDPBF16PS.BCST 280(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x56 // VDPBF16PS.BCST 344(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x66 // VDPBF16PS.BCST 408(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x76 // VDPBF16PS.BCST 472(R11), Z28, Z14
-	VMOVDQU32 448(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x97 // VDPBF16PS.BCST -420(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa7 // VDPBF16PS.BCST -356(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb7 // VDPBF16PS.BCST -292(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc7 // VDPBF16PS.BCST -228(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd7 // VDPBF16PS.BCST -164(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x37 // VDPBF16PS.BCST 220(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x47 // VDPBF16PS.BCST 284(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x57 // VDPBF16PS.BCST 348(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x67 // VDPBF16PS.BCST 412(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x77 // VDPBF16PS.BCST 476(R11), Z28, Z14
-	VMOVDQU32 512(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x98 // VDPBF16PS.BCST -416(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa8 // VDPBF16PS.BCST -352(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb8 // VDPBF16PS.BCST -288(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc8 // VDPBF16PS.BCST -224(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd8 // VDPBF16PS.BCST -160(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x38 // VDPBF16PS.BCST 224(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x48 // VDPBF16PS.BCST 288(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x58 // VDPBF16PS.BCST 352(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x68 // VDPBF16PS.BCST 416(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x78 // VDPBF16PS.BCST 480(R11), Z28, Z14
-	VMOVDQU32 576(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x99 // VDPBF16PS.BCST -412(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa9 // VDPBF16PS.BCST -348(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb9 // VDPBF16PS.BCST -284(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc9 // VDPBF16PS.BCST -220(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd9 // VDPBF16PS.BCST -156(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x39 // VDPBF16PS.BCST 228(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x49 // VDPBF16PS.BCST 292(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x59 // VDPBF16PS.BCST 356(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x69 // VDPBF16PS.BCST 420(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x79 // VDPBF16PS.BCST 484(R11), Z28, Z14
-	VMOVDQU32 640(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x9a // VDPBF16PS.BCST -408(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xaa // VDPBF16PS.BCST -344(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xba // VDPBF16PS.BCST -280(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xca // VDPBF16PS.BCST -216(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xda // VDPBF16PS.BCST -152(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x3a // VDPBF16PS.BCST 232(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x4a // VDPBF16PS.BCST 296(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x5a // VDPBF16PS.BCST 360(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x6a // VDPBF16PS.BCST 424(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x7a // VDPBF16PS.BCST 488(R11), Z28, Z14
-	VMOVDQU32 704(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x9b // VDPBF16PS.BCST -404(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xab // VDPBF16PS.BCST -340(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xbb // VDPBF16PS.BCST -276(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xcb // VDPBF16PS.BCST -212(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xdb // VDPBF16PS.BCST -148(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x3b // VDPBF16PS.BCST 236(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x4b // VDPBF16PS.BCST 300(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x5b // VDPBF16PS.BCST 364(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x6b // VDPBF16PS.BCST 428(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x7b // VDPBF16PS.BCST 492(R11), Z28, Z14
-	VMOVDQU32 768(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x9c // VDPBF16PS.BCST -400(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xac // VDPBF16PS.BCST -336(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xbc // VDPBF16PS.BCST -272(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xcc // VDPBF16PS.BCST -208(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xdc // VDPBF16PS.BCST -144(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x3c // VDPBF16PS.BCST 240(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x4c // VDPBF16PS.BCST 304(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x5c // VDPBF16PS.BCST 368(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x6c // VDPBF16PS.BCST 432(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x7c // VDPBF16PS.BCST 496(R11), Z28, Z14
-	VMOVDQU32 832(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x9d // VDPBF16PS.BCST -396(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xad // VDPBF16PS.BCST -332(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xbd // VDPBF16PS.BCST -268(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xcd // VDPBF16PS.BCST -204(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xdd // VDPBF16PS.BCST -140(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x3d // VDPBF16PS.BCST 244(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x4d // VDPBF16PS.BCST 308(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x5d // VDPBF16PS.BCST 372(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x6d // VDPBF16PS.BCST 436(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x7d // VDPBF16PS.BCST 500(R11), Z28, Z14
-	VMOVDQU32 896(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x9e // VDPBF16PS.BCST -392(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xae // VDPBF16PS.BCST -328(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xbe // VDPBF16PS.BCST -264(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xce // VDPBF16PS.BCST -200(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xde // VDPBF16PS.BCST -136(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x3e // VDPBF16PS.BCST 248(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x4e // VDPBF16PS.BCST 312(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x5e // VDPBF16PS.BCST 376(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x6e // VDPBF16PS.BCST 440(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x7e // VDPBF16PS.BCST 504(R11), Z28, Z14
-	VMOVDQU32 960(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x9f // VDPBF16PS.BCST -388(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xaf // VDPBF16PS.BCST -324(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xbf // VDPBF16PS.BCST -260(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xcf // VDPBF16PS.BCST -196(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xdf // VDPBF16PS.BCST -132(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x3f // VDPBF16PS.BCST 252(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x4f // VDPBF16PS.BCST 316(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x5f // VDPBF16PS.BCST 380(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x6f // VDPBF16PS.BCST 444(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x7f // VDPBF16PS.BCST 508(R11), Z28, Z14
+	VMOVDQU32 0(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x90 // VDPBF16PS.BCST -448(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa0 // VDPBF16PS.BCST -384(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb0 // VDPBF16PS.BCST -320(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc0 // VDPBF16PS.BCST -256(R11), Z16, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd0 // VDPBF16PS.BCST -192(R11), Z16, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z16, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z16, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z16, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z16, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z16, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x30 // VDPBF16PS.BCST 192(R11), Z16, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x40 // VDPBF16PS.BCST 256(R11), Z16, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x50 // VDPBF16PS.BCST 320(R11), Z16, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x60 // VDPBF16PS.BCST 384(R11), Z16, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x70 // VDPBF16PS.BCST 448(R11), Z16, Z14
+	VMOVDQU32 64(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x91 // VDPBF16PS.BCST -444(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa1 // VDPBF16PS.BCST -380(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb1 // VDPBF16PS.BCST -316(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc1 // VDPBF16PS.BCST -252(R11), Z17, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd1 // VDPBF16PS.BCST -188(R11), Z17, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z17, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z17, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z17, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z17, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z17, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x31 // VDPBF16PS.BCST 196(R11), Z17, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x41 // VDPBF16PS.BCST 260(R11), Z17, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x51 // VDPBF16PS.BCST 324(R11), Z17, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x61 // VDPBF16PS.BCST 388(R11), Z17, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x71 // VDPBF16PS.BCST 452(R11), Z17, Z14
+	VMOVDQU32 128(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x92 // VDPBF16PS.BCST -440(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa2 // VDPBF16PS.BCST -376(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb2 // VDPBF16PS.BCST -312(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc2 // VDPBF16PS.BCST -248(R11), Z18, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd2 // VDPBF16PS.BCST -184(R11), Z18, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z18, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z18, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z18, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z18, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z18, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x32 // VDPBF16PS.BCST 200(R11), Z18, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x42 // VDPBF16PS.BCST 264(R11), Z18, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x52 // VDPBF16PS.BCST 328(R11), Z18, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x62 // VDPBF16PS.BCST 392(R11), Z18, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x72 // VDPBF16PS.BCST 456(R11), Z18, Z14
+	VMOVDQU32 192(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x93 // VDPBF16PS.BCST -436(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa3 // VDPBF16PS.BCST -372(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb3 // VDPBF16PS.BCST -308(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc3 // VDPBF16PS.BCST -244(R11), Z19, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd3 // VDPBF16PS.BCST -180(R11), Z19, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z19, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z19, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z19, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z19, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z19, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x33 // VDPBF16PS.BCST 204(R11), Z19, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x43 // VDPBF16PS.BCST 268(R11), Z19, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x53 // VDPBF16PS.BCST 332(R11), Z19, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x63 // VDPBF16PS.BCST 396(R11), Z19, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x73 // VDPBF16PS.BCST 460(R11), Z19, Z14
+	VMOVDQU32 256(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x94 // VDPBF16PS.BCST -432(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa4 // VDPBF16PS.BCST -368(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb4 // VDPBF16PS.BCST -304(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc4 // VDPBF16PS.BCST -240(R11), Z20, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd4 // VDPBF16PS.BCST -176(R11), Z20, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z20, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z20, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z20, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z20, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z20, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x34 // VDPBF16PS.BCST 208(R11), Z20, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x44 // VDPBF16PS.BCST 272(R11), Z20, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x54 // VDPBF16PS.BCST 336(R11), Z20, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x64 // VDPBF16PS.BCST 400(R11), Z20, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x74 // VDPBF16PS.BCST 464(R11), Z20, Z14
+	VMOVDQU32 320(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x95 // VDPBF16PS.BCST -428(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa5 // VDPBF16PS.BCST -364(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb5 // VDPBF16PS.BCST -300(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc5 // VDPBF16PS.BCST -236(R11), Z21, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd5 // VDPBF16PS.BCST -172(R11), Z21, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z21, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z21, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z21, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z21, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z21, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x35 // VDPBF16PS.BCST 212(R11), Z21, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x45 // VDPBF16PS.BCST 276(R11), Z21, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x55 // VDPBF16PS.BCST 340(R11), Z21, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x65 // VDPBF16PS.BCST 404(R11), Z21, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x75 // VDPBF16PS.BCST 468(R11), Z21, Z14
+	VMOVDQU32 384(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x96 // VDPBF16PS.BCST -424(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa6 // VDPBF16PS.BCST -360(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb6 // VDPBF16PS.BCST -296(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc6 // VDPBF16PS.BCST -232(R11), Z22, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd6 // VDPBF16PS.BCST -168(R11), Z22, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z22, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z22, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z22, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z22, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z22, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x36 // VDPBF16PS.BCST 216(R11), Z22, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x46 // VDPBF16PS.BCST 280(R11), Z22, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x56 // VDPBF16PS.BCST 344(R11), Z22, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x66 // VDPBF16PS.BCST 408(R11), Z22, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x76 // VDPBF16PS.BCST 472(R11), Z22, Z14
+	VMOVDQU32 448(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x97 // VDPBF16PS.BCST -420(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa7 // VDPBF16PS.BCST -356(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb7 // VDPBF16PS.BCST -292(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc7 // VDPBF16PS.BCST -228(R11), Z23, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd7 // VDPBF16PS.BCST -164(R11), Z23, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z23, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z23, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z23, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z23, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z23, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x37 // VDPBF16PS.BCST 220(R11), Z23, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x47 // VDPBF16PS.BCST 284(R11), Z23, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x57 // VDPBF16PS.BCST 348(R11), Z23, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x67 // VDPBF16PS.BCST 412(R11), Z23, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x77 // VDPBF16PS.BCST 476(R11), Z23, Z14
+	VMOVDQU32 512(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x98 // VDPBF16PS.BCST -416(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa8 // VDPBF16PS.BCST -352(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb8 // VDPBF16PS.BCST -288(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc8 // VDPBF16PS.BCST -224(R11), Z16, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd8 // VDPBF16PS.BCST -160(R11), Z16, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z16, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z16, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z16, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z16, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z16, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x38 // VDPBF16PS.BCST 224(R11), Z16, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x48 // VDPBF16PS.BCST 288(R11), Z16, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x58 // VDPBF16PS.BCST 352(R11), Z16, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x68 // VDPBF16PS.BCST 416(R11), Z16, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x78 // VDPBF16PS.BCST 480(R11), Z16, Z14
+	VMOVDQU32 576(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x99 // VDPBF16PS.BCST -412(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xa9 // VDPBF16PS.BCST -348(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xb9 // VDPBF16PS.BCST -284(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xc9 // VDPBF16PS.BCST -220(R11), Z17, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xd9 // VDPBF16PS.BCST -156(R11), Z17, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z17, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z17, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z17, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z17, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z17, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x39 // VDPBF16PS.BCST 228(R11), Z17, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x49 // VDPBF16PS.BCST 292(R11), Z17, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x59 // VDPBF16PS.BCST 356(R11), Z17, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x69 // VDPBF16PS.BCST 420(R11), Z17, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x79 // VDPBF16PS.BCST 484(R11), Z17, Z14
+	VMOVDQU32 640(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x9a // VDPBF16PS.BCST -408(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xaa // VDPBF16PS.BCST -344(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xba // VDPBF16PS.BCST -280(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xca // VDPBF16PS.BCST -216(R11), Z18, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xda // VDPBF16PS.BCST -152(R11), Z18, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z18, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z18, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z18, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z18, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z18, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x3a // VDPBF16PS.BCST 232(R11), Z18, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x4a // VDPBF16PS.BCST 296(R11), Z18, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x5a // VDPBF16PS.BCST 360(R11), Z18, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x6a // VDPBF16PS.BCST 424(R11), Z18, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x7a // VDPBF16PS.BCST 488(R11), Z18, Z14
+	VMOVDQU32 704(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x9b // VDPBF16PS.BCST -404(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xab // VDPBF16PS.BCST -340(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xbb // VDPBF16PS.BCST -276(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xcb // VDPBF16PS.BCST -212(R11), Z19, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xdb // VDPBF16PS.BCST -148(R11), Z19, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z19, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z19, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z19, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z19, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z19, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x3b // VDPBF16PS.BCST 236(R11), Z19, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x4b // VDPBF16PS.BCST 300(R11), Z19, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x5b // VDPBF16PS.BCST 364(R11), Z19, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x6b // VDPBF16PS.BCST 428(R11), Z19, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x7b // VDPBF16PS.BCST 492(R11), Z19, Z14
+	VMOVDQU32 768(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x9c // VDPBF16PS.BCST -400(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xac // VDPBF16PS.BCST -336(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xbc // VDPBF16PS.BCST -272(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xcc // VDPBF16PS.BCST -208(R11), Z20, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xdc // VDPBF16PS.BCST -144(R11), Z20, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z20, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z20, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z20, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z20, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z20, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x3c // VDPBF16PS.BCST 240(R11), Z20, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x4c // VDPBF16PS.BCST 304(R11), Z20, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x5c // VDPBF16PS.BCST 368(R11), Z20, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x6c // VDPBF16PS.BCST 432(R11), Z20, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x7c // VDPBF16PS.BCST 496(R11), Z20, Z14
+	VMOVDQU32 832(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x9d // VDPBF16PS.BCST -396(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xad // VDPBF16PS.BCST -332(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xbd // VDPBF16PS.BCST -268(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xcd // VDPBF16PS.BCST -204(R11), Z21, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xdd // VDPBF16PS.BCST -140(R11), Z21, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z21, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z21, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z21, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z21, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z21, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x3d // VDPBF16PS.BCST 244(R11), Z21, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x4d // VDPBF16PS.BCST 308(R11), Z21, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x5d // VDPBF16PS.BCST 372(R11), Z21, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x6d // VDPBF16PS.BCST 436(R11), Z21, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x7d // VDPBF16PS.BCST 500(R11), Z21, Z14
+	VMOVDQU32 896(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x9e // VDPBF16PS.BCST -392(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xae // VDPBF16PS.BCST -328(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xbe // VDPBF16PS.BCST -264(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xce // VDPBF16PS.BCST -200(R11), Z22, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xde // VDPBF16PS.BCST -136(R11), Z22, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z22, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z22, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z22, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z22, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z22, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x3e // VDPBF16PS.BCST 248(R11), Z22, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x4e // VDPBF16PS.BCST 312(R11), Z22, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x5e // VDPBF16PS.BCST 376(R11), Z22, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x6e // VDPBF16PS.BCST 440(R11), Z22, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x7e // VDPBF16PS.BCST 504(R11), Z22, Z14
+	VMOVDQU32 960(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x9f // VDPBF16PS.BCST -388(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xaf // VDPBF16PS.BCST -324(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xbf // VDPBF16PS.BCST -260(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xcf // VDPBF16PS.BCST -196(R11), Z23, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xdf // VDPBF16PS.BCST -132(R11), Z23, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z23, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z23, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z23, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z23, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z23, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x3f // VDPBF16PS.BCST 252(R11), Z23, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x4f // VDPBF16PS.BCST 316(R11), Z23, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x5f // VDPBF16PS.BCST 380(R11), Z23, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x6f // VDPBF16PS.BCST 444(R11), Z23, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x7f // VDPBF16PS.BCST 508(R11), Z23, Z14
 	ADDQ $1024, SI
 	ADDQ R9, R11
 	DECQ CX
 	JNZ block_2
 	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
+	VMOVUPS Z0, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z1, 0(R12)
+	VMOVUPS Z1, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z2, 0(R12)
+	VMOVUPS Z2, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z3, 0(R12)
+	VMOVUPS Z3, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z4, 0(R12)
+	VMOVUPS Z4, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z5, 0(R12)
+	VMOVUPS Z5, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z6, 0(R12)
+	VMOVUPS Z6, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z7, 0(R12)
+	VMOVUPS Z7, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z8, 0(R12)
+	VMOVUPS Z8, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z9, 0(R12)
+	VMOVUPS Z9, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z10, 0(R12)
+	VMOVUPS Z10, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z11, 0(R12)
+	VMOVUPS Z11, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z12, 0(R12)
+	VMOVUPS Z12, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z13, 0(R12)
+	VMOVUPS Z13, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z14, 0(R12)
+	VMOVUPS Z14, (R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET
@@ -9101,12 +8325,9 @@ TEXT ·mmBF16Pairsx16(SB), NOSPLIT, $0-56
 	MOVQ w+0(FP), SI
 	MOVQ x+8(FP), DI
 	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
 	MOVQ np+32(FP), R8
 	MOVQ xs+40(FP), R9
 	MOVQ ldy+48(FP), R10
-	SHLQ $10, CX
-	MOVQ CX, BX
 	ADDQ $512, DI
 panel_1:
 	MOVQ DI, R11
@@ -9128,1336 +8349,316 @@ panel_1:
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 block_2:
-	VMOVDQU32 0(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x80 // VDPBF16PS.BCST -512(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x90 // VDPBF16PS.BCST -448(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xa0 // VDPBF16PS.BCST -384(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xb0 // VDPBF16PS.BCST -320(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xc0 // VDPBF16PS.BCST -256(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xd0 // VDPBF16PS.BCST -192(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x30 // VDPBF16PS.BCST 192(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x40 // VDPBF16PS.BCST 256(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x50 // VDPBF16PS.BCST 320(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x60 // VDPBF16PS.BCST 384(R11), Z28, Z14
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x70 // VDPBF16PS.BCST 448(R11), Z28, Z15
-	VMOVDQU32 64(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x81 // VDPBF16PS.BCST -508(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x91 // VDPBF16PS.BCST -444(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xa1 // VDPBF16PS.BCST -380(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xb1 // VDPBF16PS.BCST -316(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xc1 // VDPBF16PS.BCST -252(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xd1 // VDPBF16PS.BCST -188(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x31 // VDPBF16PS.BCST 196(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x41 // VDPBF16PS.BCST 260(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x51 // VDPBF16PS.BCST 324(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x61 // VDPBF16PS.BCST 388(R11), Z28, Z14
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x71 // VDPBF16PS.BCST 452(R11), Z28, Z15
-	VMOVDQU32 128(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x82 // VDPBF16PS.BCST -504(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x92 // VDPBF16PS.BCST -440(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xa2 // VDPBF16PS.BCST -376(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xb2 // VDPBF16PS.BCST -312(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xc2 // VDPBF16PS.BCST -248(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xd2 // VDPBF16PS.BCST -184(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x32 // VDPBF16PS.BCST 200(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x42 // VDPBF16PS.BCST 264(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x52 // VDPBF16PS.BCST 328(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x62 // VDPBF16PS.BCST 392(R11), Z28, Z14
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x72 // VDPBF16PS.BCST 456(R11), Z28, Z15
-	VMOVDQU32 192(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x83 // VDPBF16PS.BCST -500(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x93 // VDPBF16PS.BCST -436(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xa3 // VDPBF16PS.BCST -372(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xb3 // VDPBF16PS.BCST -308(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xc3 // VDPBF16PS.BCST -244(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xd3 // VDPBF16PS.BCST -180(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x33 // VDPBF16PS.BCST 204(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x43 // VDPBF16PS.BCST 268(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x53 // VDPBF16PS.BCST 332(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x63 // VDPBF16PS.BCST 396(R11), Z28, Z14
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x73 // VDPBF16PS.BCST 460(R11), Z28, Z15
-	VMOVDQU32 256(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x84 // VDPBF16PS.BCST -496(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x94 // VDPBF16PS.BCST -432(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xa4 // VDPBF16PS.BCST -368(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xb4 // VDPBF16PS.BCST -304(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xc4 // VDPBF16PS.BCST -240(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xd4 // VDPBF16PS.BCST -176(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x34 // VDPBF16PS.BCST 208(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x44 // VDPBF16PS.BCST 272(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x54 // VDPBF16PS.BCST 336(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x64 // VDPBF16PS.BCST 400(R11), Z28, Z14
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x74 // VDPBF16PS.BCST 464(R11), Z28, Z15
-	VMOVDQU32 320(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x85 // VDPBF16PS.BCST -492(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x95 // VDPBF16PS.BCST -428(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xa5 // VDPBF16PS.BCST -364(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xb5 // VDPBF16PS.BCST -300(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xc5 // VDPBF16PS.BCST -236(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xd5 // VDPBF16PS.BCST -172(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x35 // VDPBF16PS.BCST 212(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x45 // VDPBF16PS.BCST 276(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x55 // VDPBF16PS.BCST 340(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x65 // VDPBF16PS.BCST 404(R11), Z28, Z14
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x75 // VDPBF16PS.BCST 468(R11), Z28, Z15
-	VMOVDQU32 384(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x86 // VDPBF16PS.BCST -488(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x96 // VDPBF16PS.BCST -424(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xa6 // VDPBF16PS.BCST -360(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xb6 // VDPBF16PS.BCST -296(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xc6 // VDPBF16PS.BCST -232(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xd6 // VDPBF16PS.BCST -168(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x36 // VDPBF16PS.BCST 216(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x46 // VDPBF16PS.BCST 280(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x56 // VDPBF16PS.BCST 344(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x66 // VDPBF16PS.BCST 408(R11), Z28, Z14
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x76 // VDPBF16PS.BCST 472(R11), Z28, Z15
-	VMOVDQU32 448(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x87 // VDPBF16PS.BCST -484(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x97 // VDPBF16PS.BCST -420(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xa7 // VDPBF16PS.BCST -356(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xb7 // VDPBF16PS.BCST -292(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xc7 // VDPBF16PS.BCST -228(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xd7 // VDPBF16PS.BCST -164(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x37 // VDPBF16PS.BCST 220(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x47 // VDPBF16PS.BCST 284(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x57 // VDPBF16PS.BCST 348(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x67 // VDPBF16PS.BCST 412(R11), Z28, Z14
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x77 // VDPBF16PS.BCST 476(R11), Z28, Z15
-	VMOVDQU32 512(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x88 // VDPBF16PS.BCST -480(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x98 // VDPBF16PS.BCST -416(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xa8 // VDPBF16PS.BCST -352(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xb8 // VDPBF16PS.BCST -288(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xc8 // VDPBF16PS.BCST -224(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xd8 // VDPBF16PS.BCST -160(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x38 // VDPBF16PS.BCST 224(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x48 // VDPBF16PS.BCST 288(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x58 // VDPBF16PS.BCST 352(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x68 // VDPBF16PS.BCST 416(R11), Z28, Z14
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x78 // VDPBF16PS.BCST 480(R11), Z28, Z15
-	VMOVDQU32 576(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x89 // VDPBF16PS.BCST -476(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x99 // VDPBF16PS.BCST -412(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xa9 // VDPBF16PS.BCST -348(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xb9 // VDPBF16PS.BCST -284(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xc9 // VDPBF16PS.BCST -220(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xd9 // VDPBF16PS.BCST -156(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x39 // VDPBF16PS.BCST 228(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x49 // VDPBF16PS.BCST 292(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x59 // VDPBF16PS.BCST 356(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x69 // VDPBF16PS.BCST 420(R11), Z28, Z14
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x79 // VDPBF16PS.BCST 484(R11), Z28, Z15
-	VMOVDQU32 640(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x8a // VDPBF16PS.BCST -472(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x9a // VDPBF16PS.BCST -408(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xaa // VDPBF16PS.BCST -344(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xba // VDPBF16PS.BCST -280(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xca // VDPBF16PS.BCST -216(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xda // VDPBF16PS.BCST -152(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x3a // VDPBF16PS.BCST 232(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x4a // VDPBF16PS.BCST 296(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x5a // VDPBF16PS.BCST 360(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x6a // VDPBF16PS.BCST 424(R11), Z28, Z14
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x7a // VDPBF16PS.BCST 488(R11), Z28, Z15
-	VMOVDQU32 704(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x8b // VDPBF16PS.BCST -468(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x9b // VDPBF16PS.BCST -404(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xab // VDPBF16PS.BCST -340(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xbb // VDPBF16PS.BCST -276(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xcb // VDPBF16PS.BCST -212(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xdb // VDPBF16PS.BCST -148(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x3b // VDPBF16PS.BCST 236(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x4b // VDPBF16PS.BCST 300(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x5b // VDPBF16PS.BCST 364(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x6b // VDPBF16PS.BCST 428(R11), Z28, Z14
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x7b // VDPBF16PS.BCST 492(R11), Z28, Z15
-	VMOVDQU32 768(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x8c // VDPBF16PS.BCST -464(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x9c // VDPBF16PS.BCST -400(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xac // VDPBF16PS.BCST -336(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xbc // VDPBF16PS.BCST -272(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xcc // VDPBF16PS.BCST -208(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xdc // VDPBF16PS.BCST -144(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x3c // VDPBF16PS.BCST 240(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x4c // VDPBF16PS.BCST 304(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x5c // VDPBF16PS.BCST 368(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x6c // VDPBF16PS.BCST 432(R11), Z28, Z14
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x7c // VDPBF16PS.BCST 496(R11), Z28, Z15
-	VMOVDQU32 832(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x8d // VDPBF16PS.BCST -460(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x9d // VDPBF16PS.BCST -396(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xad // VDPBF16PS.BCST -332(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xbd // VDPBF16PS.BCST -268(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xcd // VDPBF16PS.BCST -204(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xdd // VDPBF16PS.BCST -140(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x3d // VDPBF16PS.BCST 244(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x4d // VDPBF16PS.BCST 308(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x5d // VDPBF16PS.BCST 372(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x6d // VDPBF16PS.BCST 436(R11), Z28, Z14
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x7d // VDPBF16PS.BCST 500(R11), Z28, Z15
-	VMOVDQU32 896(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x8e // VDPBF16PS.BCST -456(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x9e // VDPBF16PS.BCST -392(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xae // VDPBF16PS.BCST -328(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xbe // VDPBF16PS.BCST -264(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xce // VDPBF16PS.BCST -200(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xde // VDPBF16PS.BCST -136(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x3e // VDPBF16PS.BCST 248(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x4e // VDPBF16PS.BCST 312(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x5e // VDPBF16PS.BCST 376(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x6e // VDPBF16PS.BCST 440(R11), Z28, Z14
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x7e // VDPBF16PS.BCST 504(R11), Z28, Z15
-	VMOVDQU32 960(SI), Z28
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x8f // VDPBF16PS.BCST -452(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x9f // VDPBF16PS.BCST -388(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xaf // VDPBF16PS.BCST -324(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xbf // VDPBF16PS.BCST -260(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xcf // VDPBF16PS.BCST -196(R11), Z28, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xdf // VDPBF16PS.BCST -132(R11), Z28, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z28, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z28, Z7
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z28, Z8
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z28, Z9
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z28, Z10
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x3f // VDPBF16PS.BCST 252(R11), Z28, Z11
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x4f // VDPBF16PS.BCST 316(R11), Z28, Z12
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x5f // VDPBF16PS.BCST 380(R11), Z28, Z13
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x6f // VDPBF16PS.BCST 444(R11), Z28, Z14
-	BYTE $0x62; BYTE $0x52; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x7f // VDPBF16PS.BCST 508(R11), Z28, Z15
+	VMOVDQU32 0(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x80 // VDPBF16PS.BCST -512(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x90 // VDPBF16PS.BCST -448(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xa0 // VDPBF16PS.BCST -384(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xb0 // VDPBF16PS.BCST -320(R11), Z16, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xc0 // VDPBF16PS.BCST -256(R11), Z16, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xd0 // VDPBF16PS.BCST -192(R11), Z16, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z16, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z16, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z16, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z16, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z16, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x30 // VDPBF16PS.BCST 192(R11), Z16, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x40 // VDPBF16PS.BCST 256(R11), Z16, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x50 // VDPBF16PS.BCST 320(R11), Z16, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x60 // VDPBF16PS.BCST 384(R11), Z16, Z14
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x70 // VDPBF16PS.BCST 448(R11), Z16, Z15
+	VMOVDQU32 64(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x81 // VDPBF16PS.BCST -508(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x91 // VDPBF16PS.BCST -444(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xa1 // VDPBF16PS.BCST -380(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xb1 // VDPBF16PS.BCST -316(R11), Z17, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xc1 // VDPBF16PS.BCST -252(R11), Z17, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xd1 // VDPBF16PS.BCST -188(R11), Z17, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z17, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z17, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z17, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z17, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z17, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x31 // VDPBF16PS.BCST 196(R11), Z17, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x41 // VDPBF16PS.BCST 260(R11), Z17, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x51 // VDPBF16PS.BCST 324(R11), Z17, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x61 // VDPBF16PS.BCST 388(R11), Z17, Z14
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x71 // VDPBF16PS.BCST 452(R11), Z17, Z15
+	VMOVDQU32 128(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x82 // VDPBF16PS.BCST -504(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x92 // VDPBF16PS.BCST -440(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xa2 // VDPBF16PS.BCST -376(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xb2 // VDPBF16PS.BCST -312(R11), Z18, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xc2 // VDPBF16PS.BCST -248(R11), Z18, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xd2 // VDPBF16PS.BCST -184(R11), Z18, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z18, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z18, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z18, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z18, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z18, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x32 // VDPBF16PS.BCST 200(R11), Z18, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x42 // VDPBF16PS.BCST 264(R11), Z18, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x52 // VDPBF16PS.BCST 328(R11), Z18, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x62 // VDPBF16PS.BCST 392(R11), Z18, Z14
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x72 // VDPBF16PS.BCST 456(R11), Z18, Z15
+	VMOVDQU32 192(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x83 // VDPBF16PS.BCST -500(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x93 // VDPBF16PS.BCST -436(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xa3 // VDPBF16PS.BCST -372(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xb3 // VDPBF16PS.BCST -308(R11), Z19, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xc3 // VDPBF16PS.BCST -244(R11), Z19, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xd3 // VDPBF16PS.BCST -180(R11), Z19, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z19, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z19, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z19, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z19, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z19, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x33 // VDPBF16PS.BCST 204(R11), Z19, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x43 // VDPBF16PS.BCST 268(R11), Z19, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x53 // VDPBF16PS.BCST 332(R11), Z19, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x63 // VDPBF16PS.BCST 396(R11), Z19, Z14
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x73 // VDPBF16PS.BCST 460(R11), Z19, Z15
+	VMOVDQU32 256(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x84 // VDPBF16PS.BCST -496(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x94 // VDPBF16PS.BCST -432(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xa4 // VDPBF16PS.BCST -368(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xb4 // VDPBF16PS.BCST -304(R11), Z20, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xc4 // VDPBF16PS.BCST -240(R11), Z20, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xd4 // VDPBF16PS.BCST -176(R11), Z20, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z20, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z20, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z20, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z20, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z20, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x34 // VDPBF16PS.BCST 208(R11), Z20, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x44 // VDPBF16PS.BCST 272(R11), Z20, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x54 // VDPBF16PS.BCST 336(R11), Z20, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x64 // VDPBF16PS.BCST 400(R11), Z20, Z14
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x74 // VDPBF16PS.BCST 464(R11), Z20, Z15
+	VMOVDQU32 320(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x85 // VDPBF16PS.BCST -492(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x95 // VDPBF16PS.BCST -428(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xa5 // VDPBF16PS.BCST -364(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xb5 // VDPBF16PS.BCST -300(R11), Z21, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xc5 // VDPBF16PS.BCST -236(R11), Z21, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xd5 // VDPBF16PS.BCST -172(R11), Z21, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z21, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z21, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z21, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z21, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z21, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x35 // VDPBF16PS.BCST 212(R11), Z21, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x45 // VDPBF16PS.BCST 276(R11), Z21, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x55 // VDPBF16PS.BCST 340(R11), Z21, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x65 // VDPBF16PS.BCST 404(R11), Z21, Z14
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x75 // VDPBF16PS.BCST 468(R11), Z21, Z15
+	VMOVDQU32 384(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x86 // VDPBF16PS.BCST -488(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x96 // VDPBF16PS.BCST -424(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xa6 // VDPBF16PS.BCST -360(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xb6 // VDPBF16PS.BCST -296(R11), Z22, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xc6 // VDPBF16PS.BCST -232(R11), Z22, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xd6 // VDPBF16PS.BCST -168(R11), Z22, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z22, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z22, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z22, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z22, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z22, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x36 // VDPBF16PS.BCST 216(R11), Z22, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x46 // VDPBF16PS.BCST 280(R11), Z22, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x56 // VDPBF16PS.BCST 344(R11), Z22, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x66 // VDPBF16PS.BCST 408(R11), Z22, Z14
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x76 // VDPBF16PS.BCST 472(R11), Z22, Z15
+	VMOVDQU32 448(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x87 // VDPBF16PS.BCST -484(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x97 // VDPBF16PS.BCST -420(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xa7 // VDPBF16PS.BCST -356(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xb7 // VDPBF16PS.BCST -292(R11), Z23, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xc7 // VDPBF16PS.BCST -228(R11), Z23, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xd7 // VDPBF16PS.BCST -164(R11), Z23, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z23, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z23, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z23, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z23, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z23, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x37 // VDPBF16PS.BCST 220(R11), Z23, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x47 // VDPBF16PS.BCST 284(R11), Z23, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x57 // VDPBF16PS.BCST 348(R11), Z23, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x67 // VDPBF16PS.BCST 412(R11), Z23, Z14
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x77 // VDPBF16PS.BCST 476(R11), Z23, Z15
+	VMOVDQU32 512(SI), Z16
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x88 // VDPBF16PS.BCST -480(R11), Z16, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x98 // VDPBF16PS.BCST -416(R11), Z16, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xa8 // VDPBF16PS.BCST -352(R11), Z16, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xb8 // VDPBF16PS.BCST -288(R11), Z16, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xc8 // VDPBF16PS.BCST -224(R11), Z16, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xd8 // VDPBF16PS.BCST -160(R11), Z16, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z16, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z16, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z16, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z16, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z16, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x38 // VDPBF16PS.BCST 224(R11), Z16, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x48 // VDPBF16PS.BCST 288(R11), Z16, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x58 // VDPBF16PS.BCST 352(R11), Z16, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x68 // VDPBF16PS.BCST 416(R11), Z16, Z14
+	BYTE $0x62; BYTE $0x52; BYTE $0x7e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x78 // VDPBF16PS.BCST 480(R11), Z16, Z15
+	VMOVDQU32 576(SI), Z17
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x89 // VDPBF16PS.BCST -476(R11), Z17, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x99 // VDPBF16PS.BCST -412(R11), Z17, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xa9 // VDPBF16PS.BCST -348(R11), Z17, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xb9 // VDPBF16PS.BCST -284(R11), Z17, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xc9 // VDPBF16PS.BCST -220(R11), Z17, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xd9 // VDPBF16PS.BCST -156(R11), Z17, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z17, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z17, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z17, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z17, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z17, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x39 // VDPBF16PS.BCST 228(R11), Z17, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x49 // VDPBF16PS.BCST 292(R11), Z17, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x59 // VDPBF16PS.BCST 356(R11), Z17, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x69 // VDPBF16PS.BCST 420(R11), Z17, Z14
+	BYTE $0x62; BYTE $0x52; BYTE $0x76; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x79 // VDPBF16PS.BCST 484(R11), Z17, Z15
+	VMOVDQU32 640(SI), Z18
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x8a // VDPBF16PS.BCST -472(R11), Z18, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x9a // VDPBF16PS.BCST -408(R11), Z18, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xaa // VDPBF16PS.BCST -344(R11), Z18, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xba // VDPBF16PS.BCST -280(R11), Z18, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xca // VDPBF16PS.BCST -216(R11), Z18, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xda // VDPBF16PS.BCST -152(R11), Z18, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z18, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z18, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z18, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z18, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z18, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x3a // VDPBF16PS.BCST 232(R11), Z18, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x4a // VDPBF16PS.BCST 296(R11), Z18, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x5a // VDPBF16PS.BCST 360(R11), Z18, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x6a // VDPBF16PS.BCST 424(R11), Z18, Z14
+	BYTE $0x62; BYTE $0x52; BYTE $0x6e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x7a // VDPBF16PS.BCST 488(R11), Z18, Z15
+	VMOVDQU32 704(SI), Z19
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x8b // VDPBF16PS.BCST -468(R11), Z19, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x9b // VDPBF16PS.BCST -404(R11), Z19, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xab // VDPBF16PS.BCST -340(R11), Z19, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xbb // VDPBF16PS.BCST -276(R11), Z19, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xcb // VDPBF16PS.BCST -212(R11), Z19, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xdb // VDPBF16PS.BCST -148(R11), Z19, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z19, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z19, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z19, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z19, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z19, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x3b // VDPBF16PS.BCST 236(R11), Z19, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x4b // VDPBF16PS.BCST 300(R11), Z19, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x5b // VDPBF16PS.BCST 364(R11), Z19, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x6b // VDPBF16PS.BCST 428(R11), Z19, Z14
+	BYTE $0x62; BYTE $0x52; BYTE $0x66; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x7b // VDPBF16PS.BCST 492(R11), Z19, Z15
+	VMOVDQU32 768(SI), Z20
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x8c // VDPBF16PS.BCST -464(R11), Z20, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x9c // VDPBF16PS.BCST -400(R11), Z20, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xac // VDPBF16PS.BCST -336(R11), Z20, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xbc // VDPBF16PS.BCST -272(R11), Z20, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xcc // VDPBF16PS.BCST -208(R11), Z20, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xdc // VDPBF16PS.BCST -144(R11), Z20, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z20, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z20, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z20, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z20, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z20, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x3c // VDPBF16PS.BCST 240(R11), Z20, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x4c // VDPBF16PS.BCST 304(R11), Z20, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x5c // VDPBF16PS.BCST 368(R11), Z20, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x6c // VDPBF16PS.BCST 432(R11), Z20, Z14
+	BYTE $0x62; BYTE $0x52; BYTE $0x5e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x7c // VDPBF16PS.BCST 496(R11), Z20, Z15
+	VMOVDQU32 832(SI), Z21
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x8d // VDPBF16PS.BCST -460(R11), Z21, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x9d // VDPBF16PS.BCST -396(R11), Z21, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xad // VDPBF16PS.BCST -332(R11), Z21, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xbd // VDPBF16PS.BCST -268(R11), Z21, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xcd // VDPBF16PS.BCST -204(R11), Z21, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xdd // VDPBF16PS.BCST -140(R11), Z21, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z21, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z21, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z21, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z21, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z21, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x3d // VDPBF16PS.BCST 244(R11), Z21, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x4d // VDPBF16PS.BCST 308(R11), Z21, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x5d // VDPBF16PS.BCST 372(R11), Z21, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x6d // VDPBF16PS.BCST 436(R11), Z21, Z14
+	BYTE $0x62; BYTE $0x52; BYTE $0x56; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x7d // VDPBF16PS.BCST 500(R11), Z21, Z15
+	VMOVDQU32 896(SI), Z22
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x8e // VDPBF16PS.BCST -456(R11), Z22, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x9e // VDPBF16PS.BCST -392(R11), Z22, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xae // VDPBF16PS.BCST -328(R11), Z22, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xbe // VDPBF16PS.BCST -264(R11), Z22, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xce // VDPBF16PS.BCST -200(R11), Z22, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xde // VDPBF16PS.BCST -136(R11), Z22, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z22, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z22, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z22, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z22, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z22, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x3e // VDPBF16PS.BCST 248(R11), Z22, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x4e // VDPBF16PS.BCST 312(R11), Z22, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x5e // VDPBF16PS.BCST 376(R11), Z22, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x6e // VDPBF16PS.BCST 440(R11), Z22, Z14
+	BYTE $0x62; BYTE $0x52; BYTE $0x4e; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x7e // VDPBF16PS.BCST 504(R11), Z22, Z15
+	VMOVDQU32 960(SI), Z23
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x8f // VDPBF16PS.BCST -452(R11), Z23, Z0
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x9f // VDPBF16PS.BCST -388(R11), Z23, Z1
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xaf // VDPBF16PS.BCST -324(R11), Z23, Z2
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xbf // VDPBF16PS.BCST -260(R11), Z23, Z3
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xcf // VDPBF16PS.BCST -196(R11), Z23, Z4
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xdf // VDPBF16PS.BCST -132(R11), Z23, Z5
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z23, Z6
+	BYTE $0x62; BYTE $0xd2; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z23, Z7
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z23, Z8
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z23, Z9
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z23, Z10
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x3f // VDPBF16PS.BCST 252(R11), Z23, Z11
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x4f // VDPBF16PS.BCST 316(R11), Z23, Z12
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x5f // VDPBF16PS.BCST 380(R11), Z23, Z13
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x6f // VDPBF16PS.BCST 444(R11), Z23, Z14
+	BYTE $0x62; BYTE $0x52; BYTE $0x46; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x7f // VDPBF16PS.BCST 508(R11), Z23, Z15
 	ADDQ $1024, SI
 	ADDQ R9, R11
 	DECQ CX
 	JNZ block_2
 	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
+	VMOVUPS Z0, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z1, 0(R12)
+	VMOVUPS Z1, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z2, 0(R12)
+	VMOVUPS Z2, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z3, 0(R12)
+	VMOVUPS Z3, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z4, 0(R12)
+	VMOVUPS Z4, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z5, 0(R12)
+	VMOVUPS Z5, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z6, 0(R12)
+	VMOVUPS Z6, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z7, 0(R12)
+	VMOVUPS Z7, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z8, 0(R12)
+	VMOVUPS Z8, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z9, 0(R12)
+	VMOVUPS Z9, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z10, 0(R12)
+	VMOVUPS Z10, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z11, 0(R12)
+	VMOVUPS Z11, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z12, 0(R12)
+	VMOVUPS Z12, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z13, 0(R12)
+	VMOVUPS Z13, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z14, 0(R12)
+	VMOVUPS Z14, (R12)
 	ADDQ R10, R12
-	VMOVUPS Z15, 0(R12)
+	VMOVUPS Z15, (R12)
 	ADDQ $64, DX
-	SUBQ $1, R8
-	JNZ panel_1
-	VZEROUPPER
-	RET
-
-// func mmBF16Pairsp2x1(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
-//
-// w: panels, x: tokens of a group, y: results; kb blocks of 32 columns, np panels, xs and ldy in bytes. np is even.
-TEXT ·mmBF16Pairsp2x1(SB), NOSPLIT, $0-56
-	MOVQ w+0(FP), SI
-	MOVQ x+8(FP), DI
-	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
-	MOVQ np+32(FP), R8
-	MOVQ xs+40(FP), R9
-	MOVQ ldy+48(FP), R10
-	SHLQ $10, CX
-	MOVQ CX, BX
-	ADDQ $0, DI
-panel_1:
-	MOVQ DI, R11
-	MOVQ kb+24(FP), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-block_2:
-	PREFETCHT0 2048(SI)
-	PREFETCHT0 2112(SI)
-	PREFETCHT0 2176(SI)
-	PREFETCHT0 2240(SI)
-	PREFETCHT0 2304(SI)
-	PREFETCHT0 2368(SI)
-	PREFETCHT0 2432(SI)
-	PREFETCHT0 2496(SI)
-	PREFETCHT0 2560(SI)
-	PREFETCHT0 2624(SI)
-	PREFETCHT0 2688(SI)
-	PREFETCHT0 2752(SI)
-	PREFETCHT0 2816(SI)
-	PREFETCHT0 2880(SI)
-	PREFETCHT0 2944(SI)
-	PREFETCHT0 3008(SI)
-	PREFETCHT0 2048(SI)(BX*1)
-	PREFETCHT0 2112(SI)(BX*1)
-	PREFETCHT0 2176(SI)(BX*1)
-	PREFETCHT0 2240(SI)(BX*1)
-	PREFETCHT0 2304(SI)(BX*1)
-	PREFETCHT0 2368(SI)(BX*1)
-	PREFETCHT0 2432(SI)(BX*1)
-	PREFETCHT0 2496(SI)(BX*1)
-	PREFETCHT0 2560(SI)(BX*1)
-	PREFETCHT0 2624(SI)(BX*1)
-	PREFETCHT0 2688(SI)(BX*1)
-	PREFETCHT0 2752(SI)(BX*1)
-	PREFETCHT0 2816(SI)(BX*1)
-	PREFETCHT0 2880(SI)(BX*1)
-	PREFETCHT0 2944(SI)(BX*1)
-	PREFETCHT0 3008(SI)(BX*1)
-	VMOVDQU32 0(SI), Z28
-	VMOVDQU32 0(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z29, Z1
-	VMOVDQU32 64(SI), Z28
-	VMOVDQU32 64(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z29, Z1
-	VMOVDQU32 128(SI), Z28
-	VMOVDQU32 128(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z29, Z1
-	VMOVDQU32 192(SI), Z28
-	VMOVDQU32 192(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z29, Z1
-	VMOVDQU32 256(SI), Z28
-	VMOVDQU32 256(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z29, Z1
-	VMOVDQU32 320(SI), Z28
-	VMOVDQU32 320(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z29, Z1
-	VMOVDQU32 384(SI), Z28
-	VMOVDQU32 384(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z29, Z1
-	VMOVDQU32 448(SI), Z28
-	VMOVDQU32 448(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z29, Z1
-	VMOVDQU32 512(SI), Z28
-	VMOVDQU32 512(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z29, Z1
-	VMOVDQU32 576(SI), Z28
-	VMOVDQU32 576(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z29, Z1
-	VMOVDQU32 640(SI), Z28
-	VMOVDQU32 640(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z29, Z1
-	VMOVDQU32 704(SI), Z28
-	VMOVDQU32 704(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z29, Z1
-	VMOVDQU32 768(SI), Z28
-	VMOVDQU32 768(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z29, Z1
-	VMOVDQU32 832(SI), Z28
-	VMOVDQU32 832(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z29, Z1
-	VMOVDQU32 896(SI), Z28
-	VMOVDQU32 896(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z29, Z1
-	VMOVDQU32 960(SI), Z28
-	VMOVDQU32 960(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z29, Z1
-	ADDQ $1024, SI
-	ADDQ R9, R11
-	DECQ CX
-	JNZ block_2
-	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
-	VMOVUPS Z1, 64(R12)
-	ADDQ BX, SI
-	ADDQ $128, DX
-	SUBQ $2, R8
-	JNZ panel_1
-	VZEROUPPER
-	RET
-
-// func mmBF16Pairsp2x2(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
-//
-// w: panels, x: tokens of a group, y: results; kb blocks of 32 columns, np panels, xs and ldy in bytes. np is even.
-TEXT ·mmBF16Pairsp2x2(SB), NOSPLIT, $0-56
-	MOVQ w+0(FP), SI
-	MOVQ x+8(FP), DI
-	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
-	MOVQ np+32(FP), R8
-	MOVQ xs+40(FP), R9
-	MOVQ ldy+48(FP), R10
-	SHLQ $10, CX
-	MOVQ CX, BX
-	ADDQ $64, DI
-panel_1:
-	MOVQ DI, R11
-	MOVQ kb+24(FP), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-block_2:
-	PREFETCHT0 2048(SI)
-	PREFETCHT0 2112(SI)
-	PREFETCHT0 2176(SI)
-	PREFETCHT0 2240(SI)
-	PREFETCHT0 2304(SI)
-	PREFETCHT0 2368(SI)
-	PREFETCHT0 2432(SI)
-	PREFETCHT0 2496(SI)
-	PREFETCHT0 2560(SI)
-	PREFETCHT0 2624(SI)
-	PREFETCHT0 2688(SI)
-	PREFETCHT0 2752(SI)
-	PREFETCHT0 2816(SI)
-	PREFETCHT0 2880(SI)
-	PREFETCHT0 2944(SI)
-	PREFETCHT0 3008(SI)
-	PREFETCHT0 2048(SI)(BX*1)
-	PREFETCHT0 2112(SI)(BX*1)
-	PREFETCHT0 2176(SI)(BX*1)
-	PREFETCHT0 2240(SI)(BX*1)
-	PREFETCHT0 2304(SI)(BX*1)
-	PREFETCHT0 2368(SI)(BX*1)
-	PREFETCHT0 2432(SI)(BX*1)
-	PREFETCHT0 2496(SI)(BX*1)
-	PREFETCHT0 2560(SI)(BX*1)
-	PREFETCHT0 2624(SI)(BX*1)
-	PREFETCHT0 2688(SI)(BX*1)
-	PREFETCHT0 2752(SI)(BX*1)
-	PREFETCHT0 2816(SI)(BX*1)
-	PREFETCHT0 2880(SI)(BX*1)
-	PREFETCHT0 2944(SI)(BX*1)
-	PREFETCHT0 3008(SI)(BX*1)
-	VMOVDQU32 0(SI), Z28
-	VMOVDQU32 0(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z29, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z29, Z3
-	VMOVDQU32 64(SI), Z28
-	VMOVDQU32 64(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z29, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z29, Z3
-	VMOVDQU32 128(SI), Z28
-	VMOVDQU32 128(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z29, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z29, Z3
-	VMOVDQU32 192(SI), Z28
-	VMOVDQU32 192(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z29, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z29, Z3
-	VMOVDQU32 256(SI), Z28
-	VMOVDQU32 256(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z29, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z29, Z3
-	VMOVDQU32 320(SI), Z28
-	VMOVDQU32 320(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z29, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z29, Z3
-	VMOVDQU32 384(SI), Z28
-	VMOVDQU32 384(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z29, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z29, Z3
-	VMOVDQU32 448(SI), Z28
-	VMOVDQU32 448(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z29, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z29, Z3
-	VMOVDQU32 512(SI), Z28
-	VMOVDQU32 512(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z29, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z29, Z3
-	VMOVDQU32 576(SI), Z28
-	VMOVDQU32 576(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z29, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z29, Z3
-	VMOVDQU32 640(SI), Z28
-	VMOVDQU32 640(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z29, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z29, Z3
-	VMOVDQU32 704(SI), Z28
-	VMOVDQU32 704(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z29, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z29, Z3
-	VMOVDQU32 768(SI), Z28
-	VMOVDQU32 768(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z29, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z29, Z3
-	VMOVDQU32 832(SI), Z28
-	VMOVDQU32 832(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z29, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z29, Z3
-	VMOVDQU32 896(SI), Z28
-	VMOVDQU32 896(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z29, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z29, Z3
-	VMOVDQU32 960(SI), Z28
-	VMOVDQU32 960(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z29, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z29, Z3
-	ADDQ $1024, SI
-	ADDQ R9, R11
-	DECQ CX
-	JNZ block_2
-	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
-	VMOVUPS Z2, 64(R12)
-	ADDQ R10, R12
-	VMOVUPS Z1, 0(R12)
-	VMOVUPS Z3, 64(R12)
-	ADDQ BX, SI
-	ADDQ $128, DX
-	SUBQ $2, R8
-	JNZ panel_1
-	VZEROUPPER
-	RET
-
-// func mmBF16Pairsp2x3(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
-//
-// w: panels, x: tokens of a group, y: results; kb blocks of 32 columns, np panels, xs and ldy in bytes. np is even.
-TEXT ·mmBF16Pairsp2x3(SB), NOSPLIT, $0-56
-	MOVQ w+0(FP), SI
-	MOVQ x+8(FP), DI
-	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
-	MOVQ np+32(FP), R8
-	MOVQ xs+40(FP), R9
-	MOVQ ldy+48(FP), R10
-	SHLQ $10, CX
-	MOVQ CX, BX
-	ADDQ $64, DI
-panel_1:
-	MOVQ DI, R11
-	MOVQ kb+24(FP), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-block_2:
-	PREFETCHT0 2048(SI)
-	PREFETCHT0 2112(SI)
-	PREFETCHT0 2176(SI)
-	PREFETCHT0 2240(SI)
-	PREFETCHT0 2304(SI)
-	PREFETCHT0 2368(SI)
-	PREFETCHT0 2432(SI)
-	PREFETCHT0 2496(SI)
-	PREFETCHT0 2560(SI)
-	PREFETCHT0 2624(SI)
-	PREFETCHT0 2688(SI)
-	PREFETCHT0 2752(SI)
-	PREFETCHT0 2816(SI)
-	PREFETCHT0 2880(SI)
-	PREFETCHT0 2944(SI)
-	PREFETCHT0 3008(SI)
-	PREFETCHT0 2048(SI)(BX*1)
-	PREFETCHT0 2112(SI)(BX*1)
-	PREFETCHT0 2176(SI)(BX*1)
-	PREFETCHT0 2240(SI)(BX*1)
-	PREFETCHT0 2304(SI)(BX*1)
-	PREFETCHT0 2368(SI)(BX*1)
-	PREFETCHT0 2432(SI)(BX*1)
-	PREFETCHT0 2496(SI)(BX*1)
-	PREFETCHT0 2560(SI)(BX*1)
-	PREFETCHT0 2624(SI)(BX*1)
-	PREFETCHT0 2688(SI)(BX*1)
-	PREFETCHT0 2752(SI)(BX*1)
-	PREFETCHT0 2816(SI)(BX*1)
-	PREFETCHT0 2880(SI)(BX*1)
-	PREFETCHT0 2944(SI)(BX*1)
-	PREFETCHT0 3008(SI)(BX*1)
-	VMOVDQU32 0(SI), Z28
-	VMOVDQU32 0(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z29, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z29, Z5
-	VMOVDQU32 64(SI), Z28
-	VMOVDQU32 64(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z29, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z29, Z5
-	VMOVDQU32 128(SI), Z28
-	VMOVDQU32 128(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z29, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z29, Z5
-	VMOVDQU32 192(SI), Z28
-	VMOVDQU32 192(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z29, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z29, Z5
-	VMOVDQU32 256(SI), Z28
-	VMOVDQU32 256(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z29, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z29, Z5
-	VMOVDQU32 320(SI), Z28
-	VMOVDQU32 320(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z29, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z29, Z5
-	VMOVDQU32 384(SI), Z28
-	VMOVDQU32 384(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z29, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z29, Z5
-	VMOVDQU32 448(SI), Z28
-	VMOVDQU32 448(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z29, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z29, Z5
-	VMOVDQU32 512(SI), Z28
-	VMOVDQU32 512(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z29, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z29, Z5
-	VMOVDQU32 576(SI), Z28
-	VMOVDQU32 576(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z29, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z29, Z5
-	VMOVDQU32 640(SI), Z28
-	VMOVDQU32 640(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z29, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z29, Z5
-	VMOVDQU32 704(SI), Z28
-	VMOVDQU32 704(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z29, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z29, Z5
-	VMOVDQU32 768(SI), Z28
-	VMOVDQU32 768(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z29, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z29, Z5
-	VMOVDQU32 832(SI), Z28
-	VMOVDQU32 832(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z29, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z29, Z5
-	VMOVDQU32 896(SI), Z28
-	VMOVDQU32 896(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z29, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z29, Z5
-	VMOVDQU32 960(SI), Z28
-	VMOVDQU32 960(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z29, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z29, Z5
-	ADDQ $1024, SI
-	ADDQ R9, R11
-	DECQ CX
-	JNZ block_2
-	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
-	VMOVUPS Z3, 64(R12)
-	ADDQ R10, R12
-	VMOVUPS Z1, 0(R12)
-	VMOVUPS Z4, 64(R12)
-	ADDQ R10, R12
-	VMOVUPS Z2, 0(R12)
-	VMOVUPS Z5, 64(R12)
-	ADDQ BX, SI
-	ADDQ $128, DX
-	SUBQ $2, R8
-	JNZ panel_1
-	VZEROUPPER
-	RET
-
-// func mmBF16Pairsp2x4(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
-//
-// w: panels, x: tokens of a group, y: results; kb blocks of 32 columns, np panels, xs and ldy in bytes. np is even.
-TEXT ·mmBF16Pairsp2x4(SB), NOSPLIT, $0-56
-	MOVQ w+0(FP), SI
-	MOVQ x+8(FP), DI
-	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
-	MOVQ np+32(FP), R8
-	MOVQ xs+40(FP), R9
-	MOVQ ldy+48(FP), R10
-	SHLQ $10, CX
-	MOVQ CX, BX
-	ADDQ $128, DI
-panel_1:
-	MOVQ DI, R11
-	MOVQ kb+24(FP), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-block_2:
-	PREFETCHT0 2048(SI)
-	PREFETCHT0 2112(SI)
-	PREFETCHT0 2176(SI)
-	PREFETCHT0 2240(SI)
-	PREFETCHT0 2304(SI)
-	PREFETCHT0 2368(SI)
-	PREFETCHT0 2432(SI)
-	PREFETCHT0 2496(SI)
-	PREFETCHT0 2560(SI)
-	PREFETCHT0 2624(SI)
-	PREFETCHT0 2688(SI)
-	PREFETCHT0 2752(SI)
-	PREFETCHT0 2816(SI)
-	PREFETCHT0 2880(SI)
-	PREFETCHT0 2944(SI)
-	PREFETCHT0 3008(SI)
-	PREFETCHT0 2048(SI)(BX*1)
-	PREFETCHT0 2112(SI)(BX*1)
-	PREFETCHT0 2176(SI)(BX*1)
-	PREFETCHT0 2240(SI)(BX*1)
-	PREFETCHT0 2304(SI)(BX*1)
-	PREFETCHT0 2368(SI)(BX*1)
-	PREFETCHT0 2432(SI)(BX*1)
-	PREFETCHT0 2496(SI)(BX*1)
-	PREFETCHT0 2560(SI)(BX*1)
-	PREFETCHT0 2624(SI)(BX*1)
-	PREFETCHT0 2688(SI)(BX*1)
-	PREFETCHT0 2752(SI)(BX*1)
-	PREFETCHT0 2816(SI)(BX*1)
-	PREFETCHT0 2880(SI)(BX*1)
-	PREFETCHT0 2944(SI)(BX*1)
-	PREFETCHT0 3008(SI)(BX*1)
-	VMOVDQU32 0(SI), Z28
-	VMOVDQU32 0(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z29, Z7
-	VMOVDQU32 64(SI), Z28
-	VMOVDQU32 64(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z29, Z7
-	VMOVDQU32 128(SI), Z28
-	VMOVDQU32 128(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z29, Z7
-	VMOVDQU32 192(SI), Z28
-	VMOVDQU32 192(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z29, Z7
-	VMOVDQU32 256(SI), Z28
-	VMOVDQU32 256(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z29, Z7
-	VMOVDQU32 320(SI), Z28
-	VMOVDQU32 320(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z29, Z7
-	VMOVDQU32 384(SI), Z28
-	VMOVDQU32 384(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z29, Z7
-	VMOVDQU32 448(SI), Z28
-	VMOVDQU32 448(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z29, Z7
-	VMOVDQU32 512(SI), Z28
-	VMOVDQU32 512(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z29, Z7
-	VMOVDQU32 576(SI), Z28
-	VMOVDQU32 576(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z29, Z7
-	VMOVDQU32 640(SI), Z28
-	VMOVDQU32 640(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z29, Z7
-	VMOVDQU32 704(SI), Z28
-	VMOVDQU32 704(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z29, Z7
-	VMOVDQU32 768(SI), Z28
-	VMOVDQU32 768(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z29, Z7
-	VMOVDQU32 832(SI), Z28
-	VMOVDQU32 832(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z29, Z7
-	VMOVDQU32 896(SI), Z28
-	VMOVDQU32 896(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z29, Z7
-	VMOVDQU32 960(SI), Z28
-	VMOVDQU32 960(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z29, Z4
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z28, Z3
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z29, Z7
-	ADDQ $1024, SI
-	ADDQ R9, R11
-	DECQ CX
-	JNZ block_2
-	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
-	VMOVUPS Z4, 64(R12)
-	ADDQ R10, R12
-	VMOVUPS Z1, 0(R12)
-	VMOVUPS Z5, 64(R12)
-	ADDQ R10, R12
-	VMOVUPS Z2, 0(R12)
-	VMOVUPS Z6, 64(R12)
-	ADDQ R10, R12
-	VMOVUPS Z3, 0(R12)
-	VMOVUPS Z7, 64(R12)
-	ADDQ BX, SI
-	ADDQ $128, DX
-	SUBQ $2, R8
-	JNZ panel_1
-	VZEROUPPER
-	RET
-
-// func mmBF16Pairsp2x5(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
-//
-// w: panels, x: tokens of a group, y: results; kb blocks of 32 columns, np panels, xs and ldy in bytes. np is even.
-TEXT ·mmBF16Pairsp2x5(SB), NOSPLIT, $0-56
-	MOVQ w+0(FP), SI
-	MOVQ x+8(FP), DI
-	MOVQ y+16(FP), DX
-	MOVQ kb+24(FP), CX
-	MOVQ np+32(FP), R8
-	MOVQ xs+40(FP), R9
-	MOVQ ldy+48(FP), R10
-	SHLQ $10, CX
-	MOVQ CX, BX
-	ADDQ $128, DI
-panel_1:
-	MOVQ DI, R11
-	MOVQ kb+24(FP), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-block_2:
-	PREFETCHT0 2048(SI)
-	PREFETCHT0 2112(SI)
-	PREFETCHT0 2176(SI)
-	PREFETCHT0 2240(SI)
-	PREFETCHT0 2304(SI)
-	PREFETCHT0 2368(SI)
-	PREFETCHT0 2432(SI)
-	PREFETCHT0 2496(SI)
-	PREFETCHT0 2560(SI)
-	PREFETCHT0 2624(SI)
-	PREFETCHT0 2688(SI)
-	PREFETCHT0 2752(SI)
-	PREFETCHT0 2816(SI)
-	PREFETCHT0 2880(SI)
-	PREFETCHT0 2944(SI)
-	PREFETCHT0 3008(SI)
-	PREFETCHT0 2048(SI)(BX*1)
-	PREFETCHT0 2112(SI)(BX*1)
-	PREFETCHT0 2176(SI)(BX*1)
-	PREFETCHT0 2240(SI)(BX*1)
-	PREFETCHT0 2304(SI)(BX*1)
-	PREFETCHT0 2368(SI)(BX*1)
-	PREFETCHT0 2432(SI)(BX*1)
-	PREFETCHT0 2496(SI)(BX*1)
-	PREFETCHT0 2560(SI)(BX*1)
-	PREFETCHT0 2624(SI)(BX*1)
-	PREFETCHT0 2688(SI)(BX*1)
-	PREFETCHT0 2752(SI)(BX*1)
-	PREFETCHT0 2816(SI)(BX*1)
-	PREFETCHT0 2880(SI)(BX*1)
-	PREFETCHT0 2944(SI)(BX*1)
-	PREFETCHT0 3008(SI)(BX*1)
-	VMOVDQU32 0(SI), Z28
-	VMOVDQU32 0(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe0 // VDPBF16PS.BCST -128(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf0 // VDPBF16PS.BCST -64(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x00 // VDPBF16PS.BCST 0(R11), Z29, Z7
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z28, Z3
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x10 // VDPBF16PS.BCST 64(R11), Z29, Z8
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z28, Z4
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x20 // VDPBF16PS.BCST 128(R11), Z29, Z9
-	VMOVDQU32 64(SI), Z28
-	VMOVDQU32 64(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe1 // VDPBF16PS.BCST -124(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf1 // VDPBF16PS.BCST -60(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x01 // VDPBF16PS.BCST 4(R11), Z29, Z7
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z28, Z3
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x11 // VDPBF16PS.BCST 68(R11), Z29, Z8
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z28, Z4
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x21 // VDPBF16PS.BCST 132(R11), Z29, Z9
-	VMOVDQU32 128(SI), Z28
-	VMOVDQU32 128(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe2 // VDPBF16PS.BCST -120(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf2 // VDPBF16PS.BCST -56(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x02 // VDPBF16PS.BCST 8(R11), Z29, Z7
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z28, Z3
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x12 // VDPBF16PS.BCST 72(R11), Z29, Z8
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z28, Z4
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x22 // VDPBF16PS.BCST 136(R11), Z29, Z9
-	VMOVDQU32 192(SI), Z28
-	VMOVDQU32 192(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe3 // VDPBF16PS.BCST -116(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf3 // VDPBF16PS.BCST -52(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x03 // VDPBF16PS.BCST 12(R11), Z29, Z7
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z28, Z3
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x13 // VDPBF16PS.BCST 76(R11), Z29, Z8
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z28, Z4
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x23 // VDPBF16PS.BCST 140(R11), Z29, Z9
-	VMOVDQU32 256(SI), Z28
-	VMOVDQU32 256(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe4 // VDPBF16PS.BCST -112(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf4 // VDPBF16PS.BCST -48(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x04 // VDPBF16PS.BCST 16(R11), Z29, Z7
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z28, Z3
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x14 // VDPBF16PS.BCST 80(R11), Z29, Z8
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z28, Z4
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x24 // VDPBF16PS.BCST 144(R11), Z29, Z9
-	VMOVDQU32 320(SI), Z28
-	VMOVDQU32 320(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe5 // VDPBF16PS.BCST -108(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf5 // VDPBF16PS.BCST -44(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x05 // VDPBF16PS.BCST 20(R11), Z29, Z7
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z28, Z3
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x15 // VDPBF16PS.BCST 84(R11), Z29, Z8
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z28, Z4
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x25 // VDPBF16PS.BCST 148(R11), Z29, Z9
-	VMOVDQU32 384(SI), Z28
-	VMOVDQU32 384(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe6 // VDPBF16PS.BCST -104(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf6 // VDPBF16PS.BCST -40(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x06 // VDPBF16PS.BCST 24(R11), Z29, Z7
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z28, Z3
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x16 // VDPBF16PS.BCST 88(R11), Z29, Z8
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z28, Z4
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x26 // VDPBF16PS.BCST 152(R11), Z29, Z9
-	VMOVDQU32 448(SI), Z28
-	VMOVDQU32 448(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe7 // VDPBF16PS.BCST -100(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf7 // VDPBF16PS.BCST -36(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x07 // VDPBF16PS.BCST 28(R11), Z29, Z7
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z28, Z3
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x17 // VDPBF16PS.BCST 92(R11), Z29, Z8
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z28, Z4
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x27 // VDPBF16PS.BCST 156(R11), Z29, Z9
-	VMOVDQU32 512(SI), Z28
-	VMOVDQU32 512(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe8 // VDPBF16PS.BCST -96(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf8 // VDPBF16PS.BCST -32(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x08 // VDPBF16PS.BCST 32(R11), Z29, Z7
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z28, Z3
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x18 // VDPBF16PS.BCST 96(R11), Z29, Z8
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z28, Z4
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x28 // VDPBF16PS.BCST 160(R11), Z29, Z9
-	VMOVDQU32 576(SI), Z28
-	VMOVDQU32 576(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xe9 // VDPBF16PS.BCST -92(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xf9 // VDPBF16PS.BCST -28(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x09 // VDPBF16PS.BCST 36(R11), Z29, Z7
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z28, Z3
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x19 // VDPBF16PS.BCST 100(R11), Z29, Z8
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z28, Z4
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x29 // VDPBF16PS.BCST 164(R11), Z29, Z9
-	VMOVDQU32 640(SI), Z28
-	VMOVDQU32 640(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xea // VDPBF16PS.BCST -88(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfa // VDPBF16PS.BCST -24(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0a // VDPBF16PS.BCST 40(R11), Z29, Z7
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z28, Z3
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1a // VDPBF16PS.BCST 104(R11), Z29, Z8
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z28, Z4
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2a // VDPBF16PS.BCST 168(R11), Z29, Z9
-	VMOVDQU32 704(SI), Z28
-	VMOVDQU32 704(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xeb // VDPBF16PS.BCST -84(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfb // VDPBF16PS.BCST -20(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0b // VDPBF16PS.BCST 44(R11), Z29, Z7
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z28, Z3
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1b // VDPBF16PS.BCST 108(R11), Z29, Z8
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z28, Z4
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2b // VDPBF16PS.BCST 172(R11), Z29, Z9
-	VMOVDQU32 768(SI), Z28
-	VMOVDQU32 768(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xec // VDPBF16PS.BCST -80(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfc // VDPBF16PS.BCST -16(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0c // VDPBF16PS.BCST 48(R11), Z29, Z7
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z28, Z3
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1c // VDPBF16PS.BCST 112(R11), Z29, Z8
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z28, Z4
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2c // VDPBF16PS.BCST 176(R11), Z29, Z9
-	VMOVDQU32 832(SI), Z28
-	VMOVDQU32 832(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xed // VDPBF16PS.BCST -76(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfd // VDPBF16PS.BCST -12(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0d // VDPBF16PS.BCST 52(R11), Z29, Z7
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z28, Z3
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1d // VDPBF16PS.BCST 116(R11), Z29, Z8
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z28, Z4
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2d // VDPBF16PS.BCST 180(R11), Z29, Z9
-	VMOVDQU32 896(SI), Z28
-	VMOVDQU32 896(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xee // VDPBF16PS.BCST -72(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xfe // VDPBF16PS.BCST -8(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0e // VDPBF16PS.BCST 56(R11), Z29, Z7
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z28, Z3
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1e // VDPBF16PS.BCST 120(R11), Z29, Z8
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z28, Z4
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2e // VDPBF16PS.BCST 184(R11), Z29, Z9
-	VMOVDQU32 960(SI), Z28
-	VMOVDQU32 960(SI)(BX*1), Z29
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z28, Z0
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x6b; BYTE $0xef // VDPBF16PS.BCST -68(R11), Z29, Z5
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z28, Z1
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x73; BYTE $0xff // VDPBF16PS.BCST -4(R11), Z29, Z6
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x53; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z28, Z2
-	BYTE $0x62; BYTE $0xd2; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x7b; BYTE $0x0f // VDPBF16PS.BCST 60(R11), Z29, Z7
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x5b; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z28, Z3
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x43; BYTE $0x1f // VDPBF16PS.BCST 124(R11), Z29, Z8
-	BYTE $0x62; BYTE $0xd2; BYTE $0x1e; BYTE $0x50; BYTE $0x52; BYTE $0x63; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z28, Z4
-	BYTE $0x62; BYTE $0x52; BYTE $0x16; BYTE $0x50; BYTE $0x52; BYTE $0x4b; BYTE $0x2f // VDPBF16PS.BCST 188(R11), Z29, Z9
-	ADDQ $1024, SI
-	ADDQ R9, R11
-	DECQ CX
-	JNZ block_2
-	MOVQ DX, R12
-	VMOVUPS Z0, 0(R12)
-	VMOVUPS Z5, 64(R12)
-	ADDQ R10, R12
-	VMOVUPS Z1, 0(R12)
-	VMOVUPS Z6, 64(R12)
-	ADDQ R10, R12
-	VMOVUPS Z2, 0(R12)
-	VMOVUPS Z7, 64(R12)
-	ADDQ R10, R12
-	VMOVUPS Z3, 0(R12)
-	VMOVUPS Z8, 64(R12)
-	ADDQ R10, R12
-	VMOVUPS Z4, 0(R12)
-	VMOVUPS Z9, 64(R12)
-	ADDQ BX, SI
-	ADDQ $128, DX
-	SUBQ $2, R8
+	DECQ R8
 	JNZ panel_1
 	VZEROUPPER
 	RET

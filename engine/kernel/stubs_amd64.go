@@ -433,13 +433,6 @@ var mmBF16AVX512 = [17]func(w, x unsafe.Pointer, y *float32, kb, np, xs, ldy int
 	16: mmBF16AVX512x16,
 }
 
-// mmBF16AVX512p2 holds kernels by number of tokens.
-var mmBF16AVX512p2 = [17]func(w, x unsafe.Pointer, y *float32, kb, np, xs, ldy int){
-	1: mmBF16AVX512p2x1,
-	2: mmBF16AVX512p2x2,
-	3: mmBF16AVX512p2x3,
-}
-
 // mmBF16Pairs holds kernels by number of tokens.
 var mmBF16Pairs = [17]func(w, x unsafe.Pointer, y *float32, kb, np, xs, ldy int){
 	1:  mmBF16Pairsx1,
@@ -458,15 +451,6 @@ var mmBF16Pairs = [17]func(w, x unsafe.Pointer, y *float32, kb, np, xs, ldy int)
 	14: mmBF16Pairsx14,
 	15: mmBF16Pairsx15,
 	16: mmBF16Pairsx16,
-}
-
-// mmBF16Pairsp2 holds kernels by number of tokens.
-var mmBF16Pairsp2 = [17]func(w, x unsafe.Pointer, y *float32, kb, np, xs, ldy int){
-	1: mmBF16Pairsp2x1,
-	2: mmBF16Pairsp2x2,
-	3: mmBF16Pairsp2x3,
-	4: mmBF16Pairsp2x4,
-	5: mmBF16Pairsp2x5,
 }
 
 // mmF32AVX2 holds kernels by number of tokens.
@@ -495,13 +479,6 @@ var mmF32AVX512 = [17]func(w, x unsafe.Pointer, y *float32, kb, np, xs, ldy int)
 	14: mmF32AVX512x14,
 	15: mmF32AVX512x15,
 	16: mmF32AVX512x16,
-}
-
-// mmF32AVX512p2 holds kernels by number of tokens.
-var mmF32AVX512p2 = [17]func(w, x unsafe.Pointer, y *float32, kb, np, xs, ldy int){
-	1: mmF32AVX512p2x1,
-	2: mmF32AVX512p2x2,
-	3: mmF32AVX512p2x3,
 }
 
 //go:noescape
@@ -551,15 +528,6 @@ func mmBF16AVX512x15(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np 
 
 //go:noescape
 func mmBF16AVX512x16(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
-
-//go:noescape
-func mmBF16AVX512p2x1(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
-
-//go:noescape
-func mmBF16AVX512p2x2(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
-
-//go:noescape
-func mmBF16AVX512p2x3(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 
 //go:noescape
 func mmBF16AVX2x1(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
@@ -622,15 +590,6 @@ func mmF32AVX512x15(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np i
 func mmF32AVX512x16(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 
 //go:noescape
-func mmF32AVX512p2x1(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
-
-//go:noescape
-func mmF32AVX512p2x2(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
-
-//go:noescape
-func mmF32AVX512p2x3(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
-
-//go:noescape
 func mmF32AVX2x1(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 
 //go:noescape
@@ -689,21 +648,6 @@ func mmBF16Pairsx15(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np i
 
 //go:noescape
 func mmBF16Pairsx16(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
-
-//go:noescape
-func mmBF16Pairsp2x1(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
-
-//go:noescape
-func mmBF16Pairsp2x2(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
-
-//go:noescape
-func mmBF16Pairsp2x3(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
-
-//go:noescape
-func mmBF16Pairsp2x4(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
-
-//go:noescape
-func mmBF16Pairsp2x5(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int, xs int, ldy int)
 
 //go:noescape
 func roundPairsAVX512(dst unsafe.Pointer, x *float32, blocks int, stride int)

@@ -18,21 +18,14 @@ var (
 func floatKernels(f *file) {
 	for _, t := range twoTypes {
 		for n := 1; n <= 16; n++ {
-			mmFloat(f, t, avx512, n, 1)
-		}
-		// Few tokens leave the multipliers waiting for their own results; two panels at once do so less.
-		for n := 1; n <= 3; n++ {
-			mmFloat(f, t, avx512, n, 2)
+			mmFloat(f, t, avx512, n)
 		}
 		for _, n := range avx2Sizes {
-			mmFloat(f, t, avx2, n, 1)
+			mmFloat(f, t, avx2, n)
 		}
 	}
 	for n := 1; n <= 16; n++ {
-		mmPairs(f, n, 1)
-	}
-	for n := 1; n <= 5; n++ {
-		mmPairs(f, n, 2)
+		mmPairs(f, n)
 	}
 	roundPairs(f)
 }
@@ -143,65 +136,41 @@ func (f *file) store(i isa, acc int, off int, to string) {
 	}
 }
 
-// mmFloat multiplies panels with n tokens, a number of panels at once.
-func mmFloat(f *file, t panelType, i isa, n, panels int) {
-	name, table := fmt.Sprintf("mm%s%sx%d", t.name, i.suffix, n), "mm"+t.name+i.suffix
-	if panels > 1 {
-		name, table = fmt.Sprintf("mm%s%sp%dx%d", t.name, i.suffix, panels, n), fmt.Sprintf("mm%s%sp%d", t.name, i.suffix, panels)
-	}
-	f.begin(name, "As the quantised kernels, but kb and xs count blocks of 16 columns"+
-		map[bool]string{true: "; np is even."}[panels > 1], mmParams, "")
-	f.table(table, n, name)
+// mmFloat multiplies panels with n tokens.
+func mmFloat(f *file, t panelType, i isa, n int) {
+	name := fmt.Sprintf("mm%s%sx%d", t.name, i.suffix, n)
+	f.begin(name, "As the quantised kernels, but kb and xs count blocks of 16 columns.", mmParams, "")
+	f.table("mm"+t.name+i.suffix, n, name)
 	c := tile{f: f, t: t, i: i, tokens: n, x: "R11", panels: []string{"(SI)"}}
 	if n > 8 {
 		c.bias = 512
 	}
-	c.acc = func(p, tok int) int { return i.sums() * (p*n + tok) }
-	f.load(mmParams, "SI", "DI", "DX", "CX", "R8", "R9", "R10")
-	if panels == 2 {
-		f.p("IMUL3Q $%d, CX, BX", t.block) // the size of a panel
-		c.panels = []string{"(SI)", "(SI)(BX*1)"}
-	}
+	c.acc = func(_, tok int) int { return i.sums() * tok }
 	f.upperMask(i)
-	if c.bias != 0 {
-		f.p("ADDQ $%d, DI", c.bias)
-	}
-	panel := f.label("panel")
-	f.p("MOVQ DI, R11")
-	f.p("MOVQ kb+24(FP), CX")
-	for s := range panels * n * i.sums() {
-		f.zero(i, s)
-	}
-	block := f.label("block")
-	if n <= 3 {
-		for _, at := range c.panels {
-			for off := 0; off < t.block; off += 64 {
-				f.p("PREFETCHT0 %d%s", prefetchFloat+off, at)
-			}
+	panelLoop(f, n, c.bias, func() {
+		for s := range n * i.sums() {
+			f.zero(i, s)
 		}
-	}
-	c.step()
-	f.p("ADDQ $%d, SI", t.block)
-	f.p("ADDQ R9, R11")
-	f.p("DECQ CX")
-	f.p("JNZ %s", block)
-	f.p("MOVQ DX, R12")
-	for tok := range n {
-		for p := range panels {
-			f.store(i, c.acc(p, tok), 64*p, "R12")
-		}
-		if tok < n-1 {
-			f.p("ADDQ R10, R12")
-		}
-	}
-	if panels == 2 {
-		f.p("ADDQ BX, SI")
-	}
-	f.p("ADDQ $%d, DX", 64*panels)
-	f.p("SUBQ $%d, R8", panels)
-	f.p("JNZ %s", panel)
-	f.end()
+	}, func() {
+		f.fetchAhead(n, t.block, aheadFloat)
+		c.step()
+		f.p("ADDQ $%d, SI", t.block)
+	}, func(to string, tok int) { f.store(i, c.acc(0, tok), 0, to) })
 }
 
-// prefetchFloat is prefetch for the float kernels.
-const prefetchFloat = 2048
+// fetchAhead prefetches what the kernels for few tokens, which are bound by memory, will need: the processor's own
+// prefetching stops at each page of 4 KiB. Weights of consecutive panels are contiguous, so there is always a next byte.
+func (f *file) fetchAhead(n, bytes, ahead int) {
+	if n > 12 {
+		return
+	}
+	for off := 0; off < bytes; off += 64 {
+		f.p("PREFETCHT0 %d(SI)", ahead+off)
+	}
+}
+
+// How far ahead to prefetch, in bytes: measured, with little between 1 and 8 KiB.
+const (
+	aheadQuant = 4096
+	aheadFloat = 2048
+)

@@ -6,64 +6,27 @@ import (
 )
 
 // mmPairs multiplies bfloat16 panels with n tokens in bfloat16 (VDPBF16PS): two columns per instruction.
-// Registers as in panelLoop's kernels; Z28, Z29 weights, Z0.. sums.
-func mmPairs(f *file, n, panels int) {
-	name, table := fmt.Sprintf("mmBF16Pairsx%d", n), "mmBF16Pairs"
-	if panels == 2 {
-		name, table = fmt.Sprintf("mmBF16Pairsp2x%d", n), "mmBF16Pairsp2"
-	}
-	f.begin(name, mmDoc+map[bool]string{true: " np is even."}[panels > 1], mmParams, "")
-	f.table(table, n, name)
+// Z16.. weights, Z0.. sums.
+func mmPairs(f *file, n int) {
+	name := fmt.Sprintf("mmBF16Pairsx%d", n)
+	f.begin(name, mmDoc, mmParams, "")
+	f.table("mmBF16Pairs", n, name)
 	cursor := n / 2 * 64 // the middle of the tokens, so that displacements fit a byte
-	f.load(mmParams, "SI", "DI", "DX", "CX", "R8", "R9", "R10")
-	f.p("SHLQ $10, CX")
-	f.p("MOVQ CX, BX") // the size of a panel
-	f.p("ADDQ $%d, DI", cursor)
-	panel := f.label("panel")
-	f.p("MOVQ DI, R11")
-	f.p("MOVQ kb+24(FP), CX")
-	for s := range panels * n {
-		f.zero(avx512, s)
-	}
-	block := f.label("block")
-	from := []string{"(SI)", "(SI)(BX*1)"}[:panels]
-	if n <= 12 {
-		for _, at := range from {
-			for off := 0; off < 1024; off += 64 {
-				f.p("PREFETCHT0 %d%s", prefetchFloat+off, at)
-			}
-		}
-	}
-	for pair := range 16 {
-		for p, at := range from {
-			f.p("VMOVDQU32 %d%s, Z%d", 64*pair, at, 28+p)
-		}
+	panelLoop(f, n, cursor, func() {
 		for t := range n {
-			for p := range panels {
-				f.dotPairs(p*n+t, 28+p, 64*t+4*pair-cursor)
+			f.zero(avx512, t)
+		}
+	}, func() {
+		f.fetchAhead(n, 1024, aheadFloat)
+		for pair := range 16 {
+			w := 16 + pair%8
+			f.p("VMOVDQU32 %d(SI), Z%d", 64*pair, w)
+			for t := range n {
+				f.dotPairs(t, w, 64*t+4*pair-cursor)
 			}
 		}
-	}
-	f.p("ADDQ $1024, SI")
-	f.p("ADDQ R9, R11")
-	f.p("DECQ CX")
-	f.p("JNZ %s", block)
-	f.p("MOVQ DX, R12")
-	for t := range n {
-		for p := range panels {
-			f.p("VMOVUPS Z%d, %d(R12)", p*n+t, 64*p)
-		}
-		if t < n-1 {
-			f.p("ADDQ R10, R12")
-		}
-	}
-	if panels == 2 {
-		f.p("ADDQ BX, SI")
-	}
-	f.p("ADDQ $%d, DX", 64*panels)
-	f.p("SUBQ $%d, R8", panels)
-	f.p("JNZ %s", panel)
-	f.end()
+		f.p("ADDQ $1024, SI")
+	}, func(to string, t int) { f.p("VMOVUPS Z%d, (%s)", t, to) })
 }
 
 // dotPairs prints VDPBF16PS disp(R11){1to16}, Zw, Zsum as bytes: the assembler does not know it. EVEX, map 0F38, F3,

@@ -90,11 +90,7 @@ func vnniQuant(f *file, q quantFormat, n int) {
 			f.zero(avx512, 16+t)
 		}
 	}, func() {
-		if n <= 12 {
-			for i := 0; i < q.block; i += 64 {
-				f.p("PREFETCHT0 %d(SI)", prefetch+i)
-			}
-		}
+		f.fetchAhead(n, q.block, aheadQuant)
 		vnniLoad(f, q)
 		for t := range n {
 			vnniToken(f, q, t, at)
@@ -102,10 +98,6 @@ func vnniQuant(f *file, q quantFormat, n int) {
 		f.p("ADDQ $%d, SI", q.block)
 	}, func(to string, t int) { f.p("VMOVUPS Z%d, (%s)", 16+t, to) })
 }
-
-// prefetch is how far ahead of the weights in use the kernels for few tokens fetch, in bytes: the processor's own
-// prefetching stops at each page of 4 KiB.
-const prefetch = 4096
 
 // vnniLoad reads a block's weights into Z0-Z7, its scale into Z8 and its minimum into Z9.
 func vnniLoad(f *file, q quantFormat) {
@@ -169,11 +161,7 @@ func avx2Quant(f *file, q quantFormat, n int) {
 			f.zero(avx2, t)
 		}
 	}, func() {
-		if n == 1 {
-			for i := 0; i < q.block; i += 64 {
-				f.p("PREFETCHT0 %d(SI)", prefetch+i)
-			}
-		}
+		f.fetchAhead(n, q.block, aheadQuant)
 		for half := range 2 {
 			for t := range n {
 				f.zero(avx2, 8+t)
