@@ -26,16 +26,17 @@ func Scopes() []Named {
 		sc.Causes = []room.Cause{room.ClientError, room.Overload, room.WorkerLost, room.TransferFailed, room.Deadline}
 		sc.Gone, sc.NoPair = true, true
 	})
-	retried := []string{"success", "cancelled", "retry", "second attempt succeeds", "failed while streaming", "crossed close", "late close"}
+	retried := []string{"success", "cancelled", "retry", "second attempt succeeds", "failed while streaming", "crossed close"}
 	two := with(all, func(sc *Scope) { // they share one right to run, and the credit for retries
 		sc.Requests, sc.NoPair, sc.Limits.RetryBurst = 2, false, 1
 		sc.Causes = []room.Cause{room.WorkerLost}
 	})
 	shared := []string{"success", "cancelled", "retry", "second attempt succeeds"}
 	return []Named{
-		{Name: "relay PROMPT one", Scope: all, Options: explore.Options{Ask: explore.PROMPT, Must: retried}},
+		{Name: "relay PROMPT one", Scope: with(all, func(sc *Scope) { sc.Echo = true }),
+			Options: explore.Options{Ask: explore.PROMPT, Must: append(retried[:len(retried):len(retried)], "late close")}},
 		{Name: "relay TERM one", Scope: with(all, func(sc *Scope) { sc.Silent = true }),
-			Options: explore.Options{Ask: explore.TERM, Must: append(retried, "deadline", "overload")}},
+			Options: explore.Options{Ask: explore.TERM, Must: append(retried[:len(retried):len(retried)], "deadline", "overload")}},
 		{Name: "relay TERM unified", Scope: with(all, func(sc *Scope) { sc.Silent, sc.Prefills, sc.Tokens = true, 0, 2 }),
 			Options: explore.Options{Ask: explore.TERM, Must: retried}},
 		{Name: "relay PROMPT two queued", Scope: with(two, func(sc *Scope) { sc.Prefills = 0 }),

@@ -21,6 +21,7 @@ type Scope struct {
 	Silent   bool // a leg may fall silent for ever
 	NoPair   bool // placement may find nobody
 	Drain    bool
+	Echo     bool // a close is confirmed even if the leg had ended by itself: drivers may do either
 	Budgets  relay.Budgets
 }
 
@@ -152,8 +153,10 @@ func (s *System) perform(w *World, e relay.Effect) error {
 		if l.state == none || l.closed {
 			return fmt.Errorf("the %s leg of request %d is closed without being open", e.Leg, e.Req)
 		}
+		if l.state != finished || s.scope.Echo {
+			l.say(post{kind: relay.LegClosed})
+		}
 		l.closed, l.state = true, finished
-		l.say(post{kind: relay.LegClosed})
 	case relay.Forward:
 		if r.ended || r.gone {
 			return fmt.Errorf("G1: tokens of request %d are forwarded behind its end", e.Req)
