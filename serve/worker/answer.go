@@ -107,23 +107,36 @@ func (e *entry) end(o room.Outcome) *leg.End {
 		PromptTokens: len(e.req.Tokens), OutputTokens: e.output, Cached: e.cached, Message: leg.Shorten(e.why)}
 }
 
-// linesMax is how many lines an answer holds for a gateway that does not read (W3): some
-// seconds of one stream. What the kernel's socket buffers take comes on top.
-const linesMax = 512
+// answerMax bounds what an answer holds for a gateway that does not read (W3), in lines and
+// alternatives: a token with 20 log-probabilities counts 21, each is about 100 bytes. It is one
+// second of the fastest stream (a small model makes ten thousand tokens a second), so that a
+// machine that is busy for a moment ends no room. The kernel's socket buffers come on top.
+const answerMax = 1 << 14
 
 // answer is what the loop has to say to one leg, until its HTTP goroutine takes it.
 type answer struct {
 	wake chan struct{} // one token: there is something new
+	max  int           // bound of weight
 
 	mu      sync.Mutex
-	lines   []leg.Line // guarded by mu; at most linesMax
+	lines   []leg.Line // guarded by mu
+	weight  int        // guarded by mu; of lines, at most max
 	refused *leg.End   // guarded by mu
 	end     *leg.End   // guarded by mu
 	full    bool       // guarded by mu; lines were dropped, the stream may only fail now
 	hurry   func()     // guarded by mu; cuts a write that hangs; nil when nobody writes
 }
 
-func newAnswer() *answer { return &answer{wake: make(chan struct{}, 1)} }
+func newAnswer(max int) *answer { return &answer{wake: make(chan struct{}, 1), max: max} }
+
+// weigh counts a line as answerMax does.
+func weigh(l *leg.Line) int {
+	n := 1
+	for i := range l.Logprobs {
+		n += len(l.Logprobs[i].Top)
+	}
+	return n
+}
 
 func (a *answer) tell(f func()) {
 	a.mu.Lock()
@@ -141,13 +154,14 @@ func (a *answer) put(l leg.Line) bool {
 	a.tell(func() {
 		switch {
 		case a.full:
-		case len(a.lines) >= linesMax:
+		case a.weight+weigh(&l) > a.max:
 			a.full, ok = true, false
 			if a.hurry != nil {
 				a.hurry()
 			}
 		default:
 			a.lines = append(a.lines, l)
+			a.weight += weigh(&l)
 		}
 	})
 	return ok
@@ -161,8 +175,8 @@ func (a *answer) take(into []leg.Line) (lines []leg.Line, refused, end *leg.End)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	lines = append(into[:0], a.lines...)
-	clear(a.lines)
-	a.lines = a.lines[:0]
+	clear(a.lines) // let go of their text
+	a.lines, a.weight = a.lines[:0], 0
 	return lines, a.refused, a.end
 }
 

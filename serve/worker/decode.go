@@ -2,7 +2,6 @@ package worker
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"baton/core/blocks"
@@ -164,7 +163,7 @@ func (n *decodeNode) emit(id room.ID) {
 	}
 	if !e.answer.put(l) {
 		n.w.metrics.SlowReaders.Inc()
-		e.why = fmt.Sprintf("the gateway did not read: %d lines wait", linesMax)
+		e.why = "the gateway did not read its answer, whose buffer is full"
 		n.todo = append(n.todo, decode.Event{Kind: decode.Abort, Room: id, Cause: room.Overload})
 	}
 }

@@ -299,9 +299,7 @@ func TestCloseEndsLiveRooms(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	_, running := both(t, p, d, ask(r, 20, 4, f.vocab), p.Link())
 	within(t, "a decode step", held)
-	q := ask(r, 20, 4, f.vocab)
-	q.Link = p.Link()
-	waiting := open(t, d, Decode, q).accepted()
+	waiting := open(t, d, Decode, ask(r, 20, 4, f.vocab)).accepted()
 	closed := make(chan error, 1)
 	go func() { closed <- stopNow(d) }()
 	waiting.ended(room.WorkerLost) // the step of the other one still hangs

@@ -83,7 +83,7 @@ func (w *Worker) serveLeg(rw http.ResponseWriter, r *http.Request) {
 		w.turnAway(rw, room.ClientError, err.Error())
 		return
 	}
-	e := &entry{req: req, began: began, tokens: req.Tokens, answer: newAnswer()}
+	e := &entry{req: req, began: began, tokens: req.Tokens, answer: newAnswer(w.answerMax)}
 	if w.cfg.Role != Prefill {
 		e.seq = sample.NewSequence(req.Params, w.served.Tokenizer)
 	}

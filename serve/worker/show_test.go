@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"baton/core/room"
+	"baton/engine/sample"
 )
 
 func get(t testing.TB, w *Worker, path string) (status int, body string) {
@@ -213,8 +214,9 @@ func (d *deaf) Write(b []byte) (int, error) {
 // for it stays bounded.
 func TestASlowReaderLosesItsRoomAndStallsNobody(t *testing.T) {
 	u, f := start(t, Unified, 256)
+	u.answerMax = 100
 	r := rand.New(rand.NewPCG(1, 1))
-	q := ask(r, 20, 2*linesMax, f.vocab)
+	q := ask(r, 20, 1000, f.vocab)
 	body, err := json.Marshal(q)
 	if err != nil {
 		t.Fatal(err)
@@ -225,8 +227,8 @@ func TestASlowReaderLosesItsRoomAndStallsNobody(t *testing.T) {
 		defer close(left)
 		u.server.Handler.ServeHTTP(d, httptest.NewRequest("POST", "/leg/decode", strings.NewReader(string(body))))
 	}()
-	other := ask(r, 20, 100, f.vocab)
-	if got, want := open(t, u, Decode, other).ended(room.NoCause).ids, oracle(other.Tokens, 100, f.vocab); !slices.Equal(got, want) {
+	other := ask(r, 20, 90, f.vocab)
+	if got, want := open(t, u, Decode, other).ended(room.NoCause).ids, oracle(other.Tokens, 90, f.vocab); !slices.Equal(got, want) {
 		t.Fatalf("the other room gave %v, want %v", got, want)
 	}
 	within(t, "the slow reader's handler to leave", left)
@@ -240,15 +242,20 @@ func TestASlowReaderLosesItsRoomAndStallsNobody(t *testing.T) {
 }
 
 func TestAnAnswerHoldsNoMoreThanItsBound(t *testing.T) {
-	a := newAnswer()
+	a := newAnswer(30)
 	refused := 0
-	for range 3 * linesMax {
+	wide := lineOf(1)
+	wide.Logprobs = []sample.TokenLogprob{{ID: 1, Top: make([]sample.TopLogprob, 20)}}
+	if !a.put(wide) {
+		t.Fatal("full at 21 of 30")
+	}
+	for range 30 {
 		if !a.put(lineOf(1)) {
 			refused++
 		}
 	}
-	if lines, _, _ := a.take(nil); len(lines) != linesMax || refused != 1 {
-		t.Fatalf("%d lines kept, told %d times; want %d and once", len(lines), refused, linesMax)
+	if lines, _, _ := a.take(nil); len(lines) != 10 || refused != 1 {
+		t.Fatalf("%d lines kept, told %d times; want 10 and once", len(lines), refused)
 	}
 	if !a.put(lineOf(1)) {
 		t.Fatal("told twice")

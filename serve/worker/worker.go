@@ -62,6 +62,7 @@ type Worker struct {
 	closing   sync.Once
 	closeErr  error
 	healthMax time.Duration
+	answerMax int // bound of one answer; tests make it small
 }
 
 // processorsSpare: one for the loop, one for whoever moves bytes.
@@ -112,7 +113,7 @@ func build(c Config, s *Served) (*Worker, error) {
 		rooms: map[room.ID]*entry{},
 		inbox: make(chan *input, inboxMax), jobs: make(chan *job, 1),
 		stop: make(chan struct{}), over: make(chan struct{}), computed: make(chan struct{}), serving: make(chan struct{}),
-		listener: listener, legs: make(chan struct{}, c.Sizes.MaxQueued+c.Sizes.MaxRunning+legsSpare), healthMax: HealthMax,
+		listener: listener, legs: make(chan struct{}, c.Sizes.MaxQueued+c.Sizes.MaxRunning+legsSpare), healthMax: HealthMax, answerMax: answerMax,
 	}
 	if w.name == "" {
 		w.name = c.Role + "@" + listener.Addr().String()

@@ -1,0 +1,89 @@
+package worker
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"baton/core/room"
+	"baton/engine/model"
+)
+
+// idleEngine computes nothing: what is left is the worker's own cost per token.
+type idleEngine struct {
+	block  []byte
+	blocks int
+	logits []float32
+}
+
+func (e *idleEngine) Block(int32) []byte { return e.block }
+func (e *idleEngine) Blocks() int        { return e.blocks }
+func (e *idleEngine) Close() error       { return nil }
+func (e *idleEngine) Step(items []model.Item) error {
+	for i := range items {
+		items[i].Logits = e.logits
+	}
+	return nil
+}
+
+// BenchmarkOwnCostPerToken streams from an engine that costs nothing: the loop, sampling, text,
+// JSON and HTTP, gateway side included. ns/op is per token.
+func BenchmarkOwnCostPerToken(b *testing.B) {
+	for _, streams := range []int{1, 8, 32} {
+		b.Run(map[int]string{1: "1 stream", 8: "8 streams", 32: "32 streams"}[streams], func(b *testing.B) {
+			s, f := serveFake(b, 1, "layout")
+			s.Engine = &idleEngine{block: f.blocks[0], blocks: 1 << 14, logits: make([]float32, f.vocab)}
+			s.Context = room.TokensMax
+			w := startServed(b, Unified, s, func(c *Config) { c.Canary = false })
+			r := rand.New(rand.NewPCG(1, 1))
+			b.ResetTimer()
+			for left := b.N; left > 0; {
+				var all sync.WaitGroup
+				for range streams {
+					n := min(left, 2000)
+					if n == 0 {
+						break
+					}
+					left -= n
+					c := open(b, w, Decode, ask(r, 16, n, f.vocab))
+					all.Go(func() {
+						if <-c.over; len(c.ids) != n {
+							b.Errorf("%d of %d tokens: %+v", len(c.ids), n, c.end)
+						}
+					})
+				}
+				all.Wait()
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
+		})
+	}
+}
+
+// BenchmarkRecall is the same with the embedded model and one engine thread.
+func BenchmarkRecall(b *testing.B) {
+	for _, streams := range []int{1, 8} {
+		b.Run(map[int]string{1: "1 stream", 8: "8 streams"}[streams], func(b *testing.B) {
+			w := loadRecall(b, Unified, func(c *Config) { c.Sizes.KVTokens = 1 << 15; c.Sizes.MaxRunning = 8 })
+			r := rand.New(rand.NewPCG(1, 1))
+			b.ResetTimer()
+			for left := b.N; left > 0; {
+				var all sync.WaitGroup
+				for range streams {
+					n := min(left, 256)
+					if n == 0 {
+						break
+					}
+					left -= n
+					c := open(b, w, Decode, ask(r, 64, n, w.served.Vocab))
+					all.Go(func() {
+						if <-c.over; len(c.ids) != n {
+							b.Errorf("%d of %d tokens: %+v", len(c.ids), n, c.end)
+						}
+					})
+				}
+				all.Wait()
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
+		})
+	}
+}
