@@ -2,9 +2,13 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
+
+// rowsMax is what a person reads of a chart that was not made short: two screens.
+const rowsMax = 120
 
 // draw replays a trace and writes one line per event: its name, and in each column what
 // changed there. It returns the names too.
@@ -45,6 +49,11 @@ func draw[S any, E comparable](sys System[S, E], trace []E, verdict string) (nam
 		} else {
 			hidden++
 		}
+	}
+	if cut := len(rows) - rowsMax; cut > 0 {
+		half := rowsMax / 2
+		between := []string{"…", fmt.Sprintf("%d more events", cut)}
+		rows = slices.Concat(rows[:half], [][]string{between}, rows[half+cut:])
 	}
 	var b strings.Builder
 	align(&b, rows)

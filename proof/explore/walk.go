@@ -1,0 +1,142 @@
+package explore
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+)
+
+// Walk goes one random way through a system that is too large to explore: first anything may
+// happen, for that many events, then nothing breaks any more and everything has to end. The
+// same seed goes the same way. If something is wrong, the way is made as short as possible
+// before it is drawn, and Report.Trace has what is left.
+//
+// It is evidence, not proof: what a walk does not meet may still be there.
+func Walk[S any, E comparable](sys System[S, E], seed uint64, events int) Report {
+	w := walker[S, E]{sys: sys}
+	r := rand.New(rand.NewPCG(seed, 0))
+	s := sys.Init()
+	var choices, possible []E
+	broken, reason := "", ""
+	for range events {
+		if possible = sys.Events(&s, possible[:0]); len(possible) == 0 {
+			break
+		}
+		e := possible[r.IntN(len(possible))]
+		choices = append(choices, e)
+		if err := attempt(sys, &s, e); err != nil {
+			broken, reason = "SAFETY", err.Error()
+			break
+		}
+	}
+	if broken == "" {
+		_, broken, reason = w.finish(&s)
+	}
+	report := Report{Transitions: len(choices)}
+	if broken == "" {
+		report.Done = 1
+		return report
+	}
+	trace := w.shrink(choices, broken)
+	trace, report.Broken, reason = w.play(trace)
+	report.Reason = fmt.Sprintf("%s (seed %d, %d events of %d)", reason, seed, len(trace), len(choices))
+	report.Trace, report.Chart = draw(sys, trace, report.Broken+": "+reason)
+	return report
+}
+
+type walker[S any, E comparable] struct{ sys System[S, E] }
+
+// quietMax bounds the quiet half: far more than any world needs that ends at all.
+const quietMax = 10_000
+
+// timersWait is for how many events a timer stands back behind progress that never stops.
+const timersWait = 200
+
+// finish lets the system come to its end: what has been possible for longest happens first,
+// timers only when nothing else is left. A random finisher would trip over what it looks for.
+func (w walker[S, E]) finish(s *S) (trace []E, broken, reason string) {
+	since := map[E]int{}
+	var possible []E
+	for n := range quietMax {
+		if w.sys.Done(s) {
+			return trace, "", ""
+		}
+		possible = w.sys.Events(s, possible[:0])
+		best, ok := w.oldest(possible, since, n)
+		if !ok {
+			break
+		}
+		trace = append(trace, best)
+		delete(since, best)
+		if err := attempt(w.sys, s, best); err != nil {
+			return trace, "SAFETY", err.Error()
+		}
+	}
+	if w.sys.Done(s) {
+		return trace, "", ""
+	}
+	return trace, TERM.String(), "never ends"
+}
+
+// oldest chooses among what happens by itself, and forgets what is not possible any more.
+func (w walker[S, E]) oldest(possible []E, since map[E]int, now int) (best E, ok bool) {
+	still := map[E]int{}
+	bestAge, bestTimer := 0, false
+	for _, e := range possible {
+		c := w.sys.Class(e)
+		if !TERM.fair(c) {
+			continue
+		}
+		age, known := since[e]
+		if !known {
+			age = now
+		}
+		still[e] = age
+		timer := (c == Timer || c == Retry) && now-age < timersWait
+		if !ok || bestTimer && !timer || bestTimer == timer && age < bestAge {
+			best, bestAge, bestTimer, ok = e, age, timer, true
+		}
+	}
+	clear(since)
+	for e, age := range still {
+		since[e] = age
+	}
+	return best, ok
+}
+
+// play performs the choices that are possible where they stand, then finishes.
+func (w walker[S, E]) play(choices []E) (trace []E, broken, reason string) {
+	s := w.sys.Init()
+	var possible []E
+	for _, e := range choices {
+		if possible = w.sys.Events(&s, possible[:0]); !slices.Contains(possible, e) {
+			continue
+		}
+		trace = append(trace, e)
+		if err := attempt(w.sys, &s, e); err != nil {
+			return trace, "SAFETY", err.Error()
+		}
+	}
+	rest, broken, reason := w.finish(&s)
+	return append(trace, rest...), broken, reason
+}
+
+// shrink takes pieces out of the choices, halves first, for as long as the same property
+// stays broken.
+func (w walker[S, E]) shrink(choices []E, broken string) []E {
+	for size := len(choices) / 2; size > 0; {
+		less := false
+		for at := 0; at+size <= len(choices); {
+			tried := slices.Concat(choices[:at], choices[at+size:])
+			if _, b, _ := w.play(tried); b == broken {
+				choices, less = tried, true
+			} else {
+				at += size
+			}
+		}
+		if !less || size > len(choices) {
+			size /= 2
+		}
+	}
+	return choices
+}

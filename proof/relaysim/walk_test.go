@@ -1,0 +1,29 @@
+package relaysim
+
+import (
+	"testing"
+
+	"baton/core/relay"
+	"baton/core/room"
+	"baton/proof/explore"
+)
+
+// TestWalksOfManyRequests goes random ways through a world that is far too large to explore:
+// eight requests, three rights to run, five workers, every fault.
+func TestWalksOfManyRequests(t *testing.T) {
+	sys := New(Scope{
+		Requests: 8, Limits: relay.Limits{MaxRunning: 3, MaxQueued: 2, MaxTries: 3, RetryBurst: 3}, Prefills: 2, Decodes: 3, Tokens: 2,
+		Causes: room.Causes()[1:], Gone: true, Silent: true, Echo: true,
+	})
+	events := 0
+	for seed := range uint64(2000) {
+		r := explore.Walk(sys, seed, 150)
+		events += r.Transitions
+		if r.Broken != "" {
+			t.Fatalf("%s does not hold: %s\n%s", r.Broken, r.Reason, r.Chart)
+		}
+	}
+	if events < 100_000 {
+		t.Errorf("only %d events in all walks", events)
+	}
+}
