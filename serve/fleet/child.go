@@ -1,0 +1,128 @@
+package fleet
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// readyLine is what a worker prints on standard output when it takes legs.
+type readyLine struct {
+	Ready bool   `json:"ready"`
+	Role  string `json:"role"`
+	HTTP  string `json:"http"`
+	Link  string `json:"link"`
+	Boot  string `json:"boot"`
+	PID   int    `json:"pid"`
+}
+
+// child is one life of a worker process.
+type child struct {
+	cmd    *exec.Cmd
+	stdin  io.Closer // its end tells the worker to drain and leave
+	ready  chan readyLine
+	exited chan struct{} // closed when it is over and its output is read
+	err    error         // how it ended; read after exited
+	last   string        // its last line on standard error; read after exited
+}
+
+// start starts a worker. The calling goroutine must hold its thread until the child is over:
+// on Linux the kernel kills the child when that thread ends (F3).
+func start(cmd *exec.Cmd, name string, out io.Writer) (*child, error) {
+	c := &child{cmd: cmd, ready: make(chan readyLine, 1), exited: make(chan struct{})}
+	ownGroup(cmd)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("fleet: %s: %w", name, err)
+	}
+	c.stdin = stdin
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("fleet: %s: %w", name, err)
+	}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, fmt.Errorf("fleet: %s: %w", name, err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("fleet: %s: %w", name, err)
+	}
+	var readers sync.WaitGroup
+	readers.Go(func() { c.readReady(stdout) })
+	readers.Go(func() { c.last = prefix(stderr, name, out) })
+	go func() {
+		readers.Wait()
+		c.err = cmd.Wait()
+		close(c.exited)
+	}()
+	return c, nil
+}
+
+// readReady takes the ready line; what follows it is read and dropped.
+func (c *child) readReady(r io.Reader) {
+	b := bufio.NewReaderSize(r, readyMax)
+	for {
+		line, err := b.ReadSlice('\n')
+		var l readyLine
+		if json.Unmarshal(line, &l) == nil && l.Ready && l.HTTP != "" {
+			select {
+			case c.ready <- l:
+			default: // it says so a second time
+			}
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return
+		}
+	}
+}
+
+// prefix copies lines with a name before each and returns the last one.
+func prefix(r io.Reader, name string, out io.Writer) (last string) {
+	b := bufio.NewReaderSize(r, logLineMax)
+	for {
+		line, err := b.ReadSlice('\n')
+		if line = bytes.TrimRight(line, "\r\n"); len(line) > 0 {
+			last = string(line)
+			fmt.Fprintf(out, "%s | %s\n", name, line)
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return last
+		}
+	}
+}
+
+// leave asks the child to end and kills it if it takes longer than after, or at once when now
+// is closed.
+func (c *child) leave(after time.Duration, now <-chan struct{}) {
+	c.stdin.Close()
+	late := time.NewTimer(after)
+	defer late.Stop()
+	select {
+	case <-c.exited:
+		return
+	case <-late.C:
+	case <-now:
+	}
+	c.kill()
+}
+
+// kill ends the child and waits for its end.
+func (c *child) kill() {
+	c.cmd.Process.Signal(os.Kill) // an error says that it is over
+	<-c.exited
+}
+
+// how says how it ended, in words.
+func (c *child) how() string {
+	if c.err == nil {
+		return "exit status 0"
+	}
+	return c.err.Error()
+}

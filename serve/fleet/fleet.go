@@ -1,0 +1,164 @@
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+
+	"baton/serve/gateway"
+)
+
+// fleet is a running Config.
+type fleet struct {
+	Config
+	gateway *gateway.Gateway
+	secret  string
+	probes  http.Client
+	ready   sync.Once
+	serving chan struct{} // closed when a request can be served for the first time
+}
+
+// ErrStopped says that Run was told to stop at once, with requests still live.
+var ErrStopped = errors.New("fleet: stopped at once")
+
+// Run serves until ctx ends, then drains: new requests are refused, live ones get
+// Times.Drain. It returns nil after a drain, ErrStopped when Now was closed.
+func Run(ctx context.Context, c Config) error {
+	c.setDefaults()
+	if err := c.Check(); err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return listenError(c.Listen, err)
+	}
+	defer listener.Close()
+	g, err := gateway.New(c.Gateway)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	f := &fleet{Config: c, gateway: g, secret: newSecret(), serving: make(chan struct{})}
+	f.probes.Transport = &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute}
+	defer f.probes.CloseIdleConnections()
+	server := g.Server()
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	defer server.Close()
+
+	workers, dismiss := context.WithCancel(context.WithoutCancel(ctx))
+	failed, kept := f.keepAll(workers)
+	err = f.wait(ctx, listener, failed, served)
+	if err == nil {
+		err = f.drain(server)
+	}
+	dismiss()
+	kept.Wait()
+	return err
+}
+
+func listenError(addr string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("fleet: %s is taken by another process; stop it, or choose another address with --listen", addr)
+	}
+	return fmt.Errorf("fleet: listening on %q: %w", addr, err)
+}
+
+// newSecret makes what the workers of this fleet know each other by (F4).
+func newSecret() string {
+	var b [secretBytes]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// keepAll starts every place. The first error of one comes on the channel.
+func (f *fleet) keepAll(ctx context.Context) (<-chan error, *sync.WaitGroup) {
+	failed := make(chan error, 1)
+	kept := &sync.WaitGroup{}
+	for _, role := range []struct {
+		name string
+		n    int
+	}{{gateway.RolePrefill, f.Prefill}, {gateway.RoleDecode, f.Decode}, {gateway.RoleUnified, f.Unified}} {
+		for i := range role.n {
+			p := &place{f, role.name, fmt.Sprintf("%s-%d", role.name, i)}
+			kept.Go(func() {
+				if err := p.keep(ctx); err != nil {
+					select {
+					case failed <- err:
+					default: // the first one is told
+					}
+				}
+			})
+		}
+	}
+	return failed, kept
+}
+
+// joined is called when a worker came onto the roster.
+func (f *fleet) joined() {
+	if f.gateway.Serving() {
+		f.ready.Do(func() { close(f.serving) })
+	}
+}
+
+// wait says when the fleet is ready and returns when it shall end.
+func (f *fleet) wait(ctx context.Context, l net.Listener, failed, served <-chan error) error {
+	select {
+	case <-f.serving:
+		fmt.Fprintf(f.Out, "ready http://%s\n", l.Addr())
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+	select {
+	case err := <-failed:
+		return err
+	case err := <-served:
+		return fmt.Errorf("fleet: the HTTP server ended: %w", err)
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// drain lets live requests end. New ones are answered with 503 until the last is through.
+func (f *fleet) drain(server *http.Server) error {
+	f.Log.Info("draining: no new requests, live ones may end", "after", f.Times.Drain)
+	ctx, cancel := context.WithTimeout(context.Background(), f.Times.Drain)
+	defer cancel()
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		select {
+		case <-f.Now:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err := f.gateway.Drain(ctx)
+	if err == nil {
+		server.Shutdown(ctx) // answers that are written out to the client's socket
+	}
+	cancel()
+	<-stopped
+	f.gateway.Close() // tells the clients of what is left
+	select {
+	case <-f.Now:
+		return ErrStopped
+	default:
+	}
+	if err != nil {
+		f.Log.Warn("requests were still live when the time to drain was over", "after", f.Times.Drain)
+		short, done := context.WithTimeout(context.Background(), time.Second) // for their last event
+		defer done()
+		server.Shutdown(short)
+	}
+	return nil
+}

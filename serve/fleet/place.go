@@ -1,0 +1,207 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"time"
+
+	"baton/serve/gateway"
+	"baton/serve/observe"
+)
+
+// place is one worker's place in the fleet, kept filled over many lives.
+type place struct {
+	f    *fleet
+	role string
+	name string // role-0
+}
+
+// keep fills the place until ctx ends. It returns an error only when the worker was never
+// ready, not even after several tries: then nothing that follows would be.
+func (p *place) keep(ctx context.Context) error {
+	runtime.LockOSThread() // see start; never unlocked: the thread ends with this goroutine
+	pause, failures, everReady := p.f.Times.Pause, 0, false
+	for {
+		began := time.Now()
+		ready, how := p.live(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		everReady = everReady || ready
+		failures++
+		if !everReady && failures >= firstTries {
+			return fmt.Errorf("fleet: worker %s could not start: %s", p.name, how)
+		}
+		if time.Since(began) > steadyAfter {
+			pause = p.f.Times.Pause
+		}
+		p.f.Log.Warn("worker ended, it is started again", "worker", p.name, "cause", how, "after", pause)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil
+		}
+		pause = min(2*pause, pauseMax)
+	}
+}
+
+// live is one life of the worker, from its start to its end.
+func (p *place) live(ctx context.Context) (ready bool, how string) {
+	cmd := p.f.Command(p.role, p.name)
+	cmd.Env = append(os.Environ(), p.f.Secret+"="+p.f.secret)
+	c, err := start(cmd, p.name, p.f.Workers)
+	if err != nil {
+		return false, err.Error()
+	}
+	late := time.NewTimer(p.f.Times.Start)
+	defer late.Stop()
+	select {
+	case line := <-c.ready:
+		return true, p.serve(ctx, c, line)
+	case <-c.exited:
+		how = c.how()
+		if c.last != "" {
+			how += ": " + c.last
+		}
+		return false, how
+	case <-late.C:
+		c.kill()
+		return false, fmt.Sprintf("not ready after %v", p.f.Times.Start)
+	case <-ctx.Done():
+		c.leave(p.f.Times.Leave, p.f.Now)
+		return false, "the fleet ends"
+	}
+}
+
+// serve keeps a ready worker on the gateway's roster until it ends or has to.
+func (p *place) serve(ctx context.Context, c *child, line readyLine) string {
+	g := p.f.gateway
+	info, err := p.info(ctx, line.HTTP)
+	if err != nil {
+		c.kill()
+		return err.Error()
+	}
+	id, err := g.Join(ctx, gateway.Worker{Name: p.name, Role: p.role, HTTP: line.HTTP, Link: line.Link, Boot: line.Boot,
+		PID: line.PID, ContextTokens: info.MaxModelLen})
+	if err != nil {
+		c.leave(p.f.Times.Leave, p.f.Now)
+		return err.Error()
+	}
+	p.f.joined()
+	// Not with ctx: a worker leaves the roster also when the fleet ends.
+	defer g.Leave(context.WithoutCancel(ctx), id)
+	frozen, stop := make(chan struct{}), make(chan struct{})
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		p.watch(id, line.HTTP, frozen, stop)
+	}()
+	defer func() {
+		close(stop)
+		<-watched
+	}()
+	select {
+	case <-c.exited:
+		return c.how()
+	case <-frozen:
+		c.kill()
+		return fmt.Sprintf("killed: its health was not good for %v", p.f.Times.Frozen)
+	case <-ctx.Done():
+		c.leave(p.f.Times.Leave, p.f.Now)
+		return "the fleet ends"
+	}
+}
+
+// watch asks for the worker's health until stop, and closes frozen when it was bad for too long.
+func (p *place) watch(id int32, addr string, frozen, stop chan struct{}) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	tick := time.NewTicker(p.f.Times.Probe)
+	defer tick.Stop()
+	bad, badSince := 0, time.Time{}
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		err := p.healthy(ctx, addr)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			if bad >= badInRow {
+				p.f.Log.Warn("worker is healthy again", "worker", p.name, "after", time.Since(badSince))
+			}
+			bad = 0
+			p.f.gateway.Health(ctx, id, true)
+			continue
+		}
+		if bad == 0 {
+			badSince = time.Now()
+		}
+		if bad++; bad == badInRow {
+			p.f.Log.Warn("worker is not healthy, nothing is placed on it", "worker", p.name, "cause", err.Error())
+			p.f.gateway.Health(ctx, id, false)
+		}
+		if time.Since(badSince) > p.f.Times.Frozen {
+			close(frozen)
+			return
+		}
+	}
+}
+
+func (p *place) healthy(ctx context.Context, addr string) error {
+	var h observe.Health
+	if err := p.get(ctx, "http://"+addr+"/health", &h); err != nil {
+		return err
+	}
+	if !h.OK || h.Draining {
+		return fmt.Errorf("fleet: ok %v, draining %v: %s", h.OK, h.Draining, h.Reason)
+	}
+	return nil
+}
+
+type serverInfo struct {
+	MaxModelLen int `json:"max_model_len"`
+}
+
+func (p *place) info(ctx context.Context, addr string) (s serverInfo, err error) {
+	err = p.get(ctx, "http://"+addr+"/server_info", &s)
+	return s, err
+}
+
+// get reads a small JSON answer within Times.Answer.
+func (p *place) get(ctx context.Context, url string, v any) error {
+	ctx, cancel := context.WithTimeout(ctx, p.f.Times.Answer)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return fmt.Errorf("fleet: %w", err)
+	}
+	resp, err := p.f.probes.Do(req)
+	if err != nil {
+		return fmt.Errorf("fleet: %w", err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<16)) // both answers are below 1 KiB
+	if err != nil {
+		return fmt.Errorf("fleet: %w", err)
+	}
+	if err := json.Unmarshal(body, v); err != nil {
+		return fmt.Errorf("fleet: status %d without JSON", resp.StatusCode)
+	}
+	return nil
+}
