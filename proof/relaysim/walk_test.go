@@ -16,7 +16,7 @@ func TestWalksOfManyRequests(t *testing.T) {
 		Causes: room.Causes()[1:], Gone: true, Silent: true, Echo: true,
 	})
 	events := 0
-	for seed := range uint64(2000) {
+	for seed := range uint64(5000) {
 		r := explore.Walk(sys, seed, 150)
 		events += r.Transitions
 		if r.Broken != "" {
