@@ -151,7 +151,11 @@ func oversizedChunks(t *testing.T, f Factory) {
 		}
 	}
 	for name, at := range map[string]int{"chunk": 40, "first block": 44, "blocks": 48, "block bytes": 52, "side bytes": 56} {
-		for _, v := range []uint32{1 << 31, 1<<32 - 1, 1 << 27} {
+		values := []uint32{1 << 31, 1<<32 - 1, 1 << 27}
+		if name == "block bytes" { // within the limits, and not what the pool has
+			values = append(values, 1, 4999, 5001)
+		}
+		for _, v := range values {
 			err := ends(t, f, func(m *meddler) {
 				m.raw = func(_ line, b []byte) { le(b, at, v) }
 			})

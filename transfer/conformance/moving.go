@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"baton/core/room"
 	"baton/transfer"
@@ -285,6 +286,43 @@ func callbacksCallMethods(t *testing.T, f Factory) {
 	r.write(c, 1, 0, 0, 4)
 	r.await(1, ofChunk("decode.Placed", 1, 0))
 	r.await(60, is("prefill.WriteDone"))
+	r.close()
+}
+
+// methodsReturn: T7. Every handler waits, and every method comes back; a plane that called a
+// handler from inside a method would wait for itself.
+func methodsReturn(t *testing.T, f Factory) {
+	var shut atomic.Bool
+	gate := make(chan struct{})
+	r := newRig(t, f, plan{hook: func(string) {
+		if shut.Load() {
+			<-gate
+		}
+	}})
+	c := r.up()
+	shut.Store(true)
+	back := make(chan struct{})
+	go func() {
+		defer close(back)
+		for i := uint64(1); i <= 10; i++ {
+			r.write(c, i, 0, 0, 2)
+			r.write(77, i, 1, 0, 1)
+			r.prefill.Write(transfer.Write{Room: room.ID(i), Lease: lease(i), Conn: c, Chunk: 2, Blocks: []int32{1}, Sums: []uint64{1, 2}})
+			r.decode.Prealloc(c, room.Prealloc{Room: room.ID(i), Lease: lease(i), Conn: c, Tokens: 1})
+			r.decode.Cancel(c, room.Cancel{Room: room.ID(i), Lease: lease(i)})
+			r.prefill.Settle(room.Settled{Room: room.ID(i), Lease: lease(i), Outcome: room.Done()})
+			r.decode.Dial(9, "127.0.0.1:1")
+			_, _ = r.decode.Stats(), r.prefill.Stats()
+		}
+	}()
+	select {
+	case <-back:
+	case <-time.After(patience):
+		t.Error("T7: a method waits for a handler")
+	}
+	close(gate)
+	<-back
+	r.await(30, is("prefill.WriteDone"))
 	r.close()
 }
 

@@ -39,6 +39,7 @@ func Run(t *testing.T, f Factory) {
 		{"ANewLinkReplacesTheOld", false, newLinkReplaces},
 		{"WrongSumIsOffThenRefused", false, wrongSum},
 		{"CallbacksMayCallMethods", false, callbacksCallMethods},
+		{"MethodsReturnWhileHandlersWait", false, methodsReturn},
 		{"CloseWaitsForReceivers", false, closeWaits},
 		{"CloseUnderLoad", false, closeUnderLoad},
 		{"CancelRacesWithTheLastChunk", false, cancelRaces},

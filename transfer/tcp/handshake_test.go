@@ -275,3 +275,28 @@ func TestDialsEndWithinTheHandshakeBoundAndAtClose(t *testing.T) {
 		t.Errorf("got %v, want %v", err, transfer.ErrClosed)
 	}
 }
+
+// Whatever a stranger sends, the listening end neither panics nor lets him in.
+func FuzzAnswer(f *testing.F) {
+	hello := wire.Hello{Version: wire.Version, Role: transfer.RoleDecode, Plane: wire.PlaneControl, Boot: 2, Conn: 1, Window: 1, Manifest: []byte("layout")}
+	f.Add(wire.Append(wire.Append(nil, hello), wire.Auth{}))
+	f.Add(wire.Append(nil, wire.Err{Reason: transfer.ReasonBusy}))
+	f.Add(wire.Append(nil, hello)[:20])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		here, there := net.Pipe()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			go func() { _, _ = io.Copy(io.Discard, there) }()
+			_, _ = there.Write(b)
+			_ = there.Close()
+		}()
+		id := testIdentity(1)
+		id.Role = transfer.RolePrefill
+		if _, err := answer(here, id); err == nil {
+			t.Errorf("%x was let in", b)
+		}
+		_ = here.Close()
+		<-done
+	})
+}
