@@ -310,3 +310,29 @@ func TestCloseEndsLiveRooms(t *testing.T) {
 	}
 	empty(t, p)
 }
+
+// Two legs of one room that are not of one request must not make an answer of two.
+func TestLegsThatDisagreeEndTheRoom(t *testing.T) {
+	p, f := start(t, Prefill, 64)
+	d, _ := start(t, Decode, 64)
+	r := rand.New(rand.NewPCG(1, 1))
+	for what, spoil := range map[string]func(*leg.Request){
+		"seed":   func(q *leg.Request) { q.Params.Seed++ },
+		"longer": func(q *leg.Request) { q.Tokens = append(slices.Clone(q.Tokens), 1) },
+	} {
+		q := ask(r, 40, 4, f.vocab)
+		pre := open(t, p, Prefill, q)
+		spoil(&q)
+		q.Link = p.Link()
+		dec := open(t, d, Decode, q)
+		within(t, what+": the decode leg", dec.over)
+		if dec.end == nil || dec.end.Outcome != room.Failed || len(dec.ids) > 0 {
+			t.Errorf("%s: decode ended with %+v after %d tokens, want a failure before any", what, dec.end, len(dec.ids))
+		}
+		if what == "seed" && !strings.Contains(dec.end.Message, "seed") {
+			t.Errorf("message %q does not say what disagrees", dec.end.Message)
+		}
+		within(t, what+": the prefill leg", pre.over)
+	}
+	empty(t, p, d)
+}

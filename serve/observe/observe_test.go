@@ -1,0 +1,61 @@
+package observe
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"baton/transfer"
+)
+
+func scrape(m *Metrics) string {
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	return w.Body.String()
+}
+
+func TestBlocksThatDoNotAddUpAreNamed(t *testing.T) {
+	b := Blocks{Total: 10, Free: 4, Cached: 3, Held: 2, Quarantined: 1}
+	if err := b.Check(); err != nil {
+		t.Error(err)
+	}
+	b.Held--
+	if b.Check() == nil {
+		t.Error("a block is missing and nobody says so")
+	}
+}
+
+// O3: what could not be asked is absent, never zero.
+func TestGaugesOfAnUnansweredSnapshotAreAbsent(t *testing.T) {
+	answers := true
+	m := NewMetrics("decode", Sources{
+		Snapshot: func() (Snapshot, bool) {
+			return Snapshot{Worker: Worker{Draining: true, Queues: map[string]Queue{"running": {Len: 2, OldestMS: 1500}}, Blocks: Blocks{Total: 3, Free: 1, Held: 2}},
+				Rooms: make([]Room, 2)}, answers
+		},
+		Transfer: func() transfer.Stats { return transfer.Stats{PlacedBytes: 77} },
+	})
+	m.Step(3 * time.Millisecond)
+	m.RoomsEnded.WithLabelValues("failed", "deadline").Inc()
+	for _, want := range []string{
+		`baton_rooms_live{role="decode"} 2`, `baton_queue_length{queue="running",role="decode"} 2`,
+		`baton_queue_oldest_seconds{queue="running",role="decode"} 1.5`, `baton_blocks{role="decode",state="held"} 2`,
+		`baton_draining{role="decode"} 1`, `baton_transfer_bytes_total{role="decode",what="placed"} 77`,
+		`baton_steps_total{role="decode"} 1`, `baton_rooms_ended_total{cause="deadline",outcome="failed",role="decode"} 1`,
+	} {
+		if !strings.Contains(scrape(m), want) {
+			t.Errorf("metrics lack %s", want)
+		}
+	}
+	answers = false
+	if s := scrape(m); strings.Contains(s, "baton_rooms_live") || !strings.Contains(s, "baton_steps_total") {
+		t.Error("without a snapshot the gauges must be absent and the counters must stay")
+	}
+}
+
+func ExampleBlocks_Check() {
+	fmt.Println(Blocks{Total: 4, Free: 1, Held: 2}.Check())
+	// Output: observe: 1 blocks free, 0 cached, 2 held and 0 quarantined are not 4 in total
+}
