@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -46,7 +47,7 @@ func TestBarrierOrdersWrites(t *testing.T) {
 		for round := 1; round <= 300; round++ {
 			cells[w.Index] = round
 			w.Barrier()
-			for i := range w.N {
+			for i := range w.N { // those that went home wrote no more
 				if cells[i] != round {
 					bad[w.Index]++
 				}
@@ -93,30 +94,51 @@ func TestSplitGivesEachIndexOnce(t *testing.T) {
 	}
 }
 
-// TestHeldUpRunsGetSmallerForAWhile drives the rule itself: measured time does not enter.
-func TestHeldUpRunsGetSmallerForAWhile(t *testing.T) {
+// TestHeldUpRunsSendWorkersHome claims waiting in the middle of a run, as workers without a processor cause it.
+func TestHeldUpRunsSendWorkersHome(t *testing.T) {
 	team := NewTeam(3)
-	defer team.Close()
-	team.slow.Store(int64(5 * time.Millisecond))
-	team.adapt(10 * time.Millisecond)
-	if team.active != 2 {
-		t.Fatalf("%d workers after a run held up for half its time, want 2", team.active)
+	deferred, after := [3]bool{}, [3]bool{}
+	var pieces [3]atomic.Int32
+	team.Run(func(w *Worker) {
+		defer func() { deferred[w.Index] = true }()
+		w.Barrier()
+		if w.Index == 0 {
+			team.slow.Store(int64(time.Hour))
+		}
+		w.Barrier()
+		if w.Index == 0 {
+			team.slow.Store(0)
+		}
+		w.Barrier()
+		after[w.Index] = true
+		w.Split(99, 1, func(lo, hi int) { pieces[w.Index].Add(int32(hi - lo)) })
+	})
+	sum := int32(0)
+	for i := range pieces {
+		sum += pieces[i].Load()
 	}
-	team.adapt(10 * time.Millisecond)
-	if team.active != 2 {
-		t.Fatalf("%d workers after one more run, want 2", team.active)
+	if sum != 99 || !after[0] || after[2] {
+		t.Errorf("%d of 99 pieces; workers that went on: %v, want the first but not the last", sum, after)
 	}
-	for range smallerRuns {
-		team.adapt(10 * time.Millisecond)
+	took := make([]int, 0, 2*pauseFirst)
+	for range cap(took) {
+		team.Run(func(w *Worker) {
+			if w.Index == 0 {
+				took = append(took, w.N)
+			}
+		})
 	}
-	if team.active != 3 {
-		t.Fatalf("%d workers after %d quiet runs, want 3", team.active, smallerRuns)
+	if took[0] == 3 {
+		t.Errorf("the run after a held-up one began with all workers: %v", took)
 	}
-	got := int32(0)
-	team.active = 2
-	team.Run(func(w *Worker) { atomic.AddInt32(&got, 1) })
-	if got != 2 {
-		t.Errorf("%d workers took part in a run for 2", got)
+	if team.active != 3 && slices.Max(took) != 3 {
+		t.Errorf("all workers were not tried again: %v", took)
+	}
+	team.Close() // waits for whoever was still on the way home
+	for i, d := range deferred {
+		if !d {
+			t.Errorf("the deferred call of worker %d did not run", i)
+		}
 	}
 }
 
@@ -129,12 +151,13 @@ func TestSleepingWorkersWake(t *testing.T) {
 			runtime.Gosched()
 		}
 		ran := false
+		team.active = 2 // even if this machine held up the last run
 		team.Run(func(w *Worker) {
 			if w.Index == 1 {
 				ran = true
 			}
 		})
-		if !ran && team.active == 2 {
+		if !ran {
 			t.Fatal("the sleeping worker took no part")
 		}
 	}
