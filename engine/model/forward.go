@@ -7,37 +7,36 @@ import (
 )
 
 // forward is the step as each thread of the team runs it: the same program on every thread,
-// work divided by Split, with a Barrier wherever one thread reads what another wrote.
+// work divided by Split, with a Barrier wherever one thread reads what another wrote. MatMul
+// keeps a run of panels in cache while all rows pass by, so that the rows of a step need no
+// tiles of their own.
+//
+// Behind the keys and values of the last layer only the rows whose logits are wanted go on: a
+// chunk in the middle of a prompt ends there.
 func (r *Runner) forward(w *kernel.Worker) {
-	m, n := r.m, len(r.ids)
-	w.Split(n, rowGrain(n, w.N), func(lo, hi int) { r.embed(lo, hi) })
+	m := r.m
+	w.Split(len(r.ids), rowGrain(len(r.ids), w.N), func(lo, hi int) { r.embed(lo, hi) })
 	w.Barrier()
-	for i := range m.weights.layers {
-		l := &m.weights.layers[i]
-		r.attention(w, i, l)
-		r.multiply(w, &l.out, &r.inAtt)
-		w.Barrier()
-		w.Split(n, rowGrain(n, w.N), func(lo, hi int) { r.addNorm(&l.out, l.ffnNorm, lo, hi) })
-		w.Barrier()
-		r.multiply(w, &l.gateUp, &r.inWidth)
-		w.Barrier()
-		w.Split(n, rowGrain(n, w.N), func(lo, hi int) { r.activate(&l.gateUp, lo, hi) })
-		w.Barrier()
-		r.multiply(w, &l.down, &r.inFFN)
-		w.Barrier()
-		if i+1 < len(m.weights.layers) {
-			next := m.weights.layers[i+1].attnNorm
-			w.Split(n, rowGrain(n, w.N), func(lo, hi int) { r.addNorm(&l.down, next, lo, hi) })
-			w.Barrier()
-		}
+	last := len(m.weights.layers) - 1
+	for i := range last {
+		r.project(w, i, r.single)
+		r.attend(w, i, r.single)
+		r.feed(w, &m.weights.layers[i], r.rows)
+		r.endLayer(w, &m.weights.layers[i], r.rows, m.weights.layers[i+1].attnNorm, &r.inWidth)
 	}
-	if len(r.want) == 0 {
+	all := len(r.want) == len(r.rows)
+	r.project(w, last, r.single && all)
+	switch {
+	case len(r.want) == 0:
 		return
+	case all:
+		r.attend(w, last, r.single)
+	default:
+		r.narrow(w, last)
 	}
-	last := &m.weights.layers[len(m.weights.layers)-1]
-	w.Split(len(r.want), rowGrain(len(r.want), w.N), func(lo, hi int) { r.finish(&last.down, lo, hi) })
-	w.Barrier()
-	r.multiplyInto(w, &m.weights.head, &r.inHead, r.logits)
+	r.feed(w, &m.weights.layers[last], r.want)
+	r.endLayer(w, &m.weights.layers[last], r.want, m.weights.norm, &r.inHead)
+	r.multiply(w, &m.weights.head, &r.inHead, r.logits)
 }
 
 // rowGrain divides rows so that each thread gets a few pieces. Pieces of 16 rows, a group of an
@@ -63,87 +62,124 @@ func (r *Runner) embed(lo, hi int) {
 	r.inWidth.SetRange(r.h, c.Width, lo, hi)
 }
 
-// attention leaves the prepared input of the output projection in inAtt.
-func (r *Runner) attention(w *kernel.Worker, i int, l *layer) {
-	c := &r.m.config
-	r.multiply(w, &l.qkv, &r.inWidth)
+// project computes queries, keys and values of all rows and stores keys and values, but with
+// later leaves the storing to attend. That is right if no item has more than one token: then no
+// row attends to what another one stores, and a barrier is saved.
+func (r *Runner) project(w *kernel.Worker, i int, later bool) {
+	c, l := &r.m.config, &r.m.weights.layers[i]
+	r.multiply(w, &l.qkv, &r.inWidth, r.y)
 	w.Barrier()
+	if later {
+		return
+	}
 	w.Split(len(r.spans), 1, func(lo, hi int) {
 		for s := lo; s < hi; s++ {
-			r.store(i, &l.qkv, &r.spans[s])
+			r.store(i, &r.spans[s], 0, c.KVHeads)
 		}
 	})
 	w.Barrier()
-	// Late positions see the longest context, so they are taken first.
-	units := len(r.spans) * c.KVHeads
-	w.Split(units, 1, func(lo, hi int) {
+}
+
+// store turns the queries and keys of a span for the KV heads [h0,h1) and stores the keys and
+// values. A span lies in one block, so no other thread writes these heads of the block; its row
+// 0 clears the rows that follow (M2).
+func (r *Runner) store(layer int, s *span, h0, h1 int) {
+	c, width := &r.m.config, r.m.weights.layers[layer].qkv.width
+	half, share := c.RopeDim/2, c.Heads/c.KVHeads
+	block := r.kv.Block(r.items[s.item].Table[s.pos/BlockTokens])
+	for j := range s.n {
+		row := r.y[(s.row+j)*width:][:width]
+		cos, sin := r.cos[(s.row+j)*half:][:half], r.sin[(s.row+j)*half:][:half]
+		q, k, v := row[:c.QWidth()], row[c.QWidth():][:c.KVWidth()], row[c.QWidth()+c.KVWidth():][:c.KVWidth()]
+		for h := h0 * share; h < h1*share; h++ {
+			kernel.RopeInterleaved(q[h*c.HeadDim:][:c.RopeDim], cos, sin)
+		}
+		for h := h0; h < h1; h++ {
+			kernel.RopeInterleaved(k[h*c.HeadDim:][:c.RopeDim], cos, sin)
+		}
+		r.kv.layout.StoreHeads(block, layer, (s.pos+j)%BlockTokens, h0, h1, k, v)
+	}
+}
+
+// attend leaves the attention of all rows in inAtt, ready for the output projection. Its units
+// are a span and a KV head; late positions see the longest context, so they are taken first.
+func (r *Runner) attend(w *kernel.Worker, i int, store bool) {
+	c, width := &r.m.config, r.m.weights.layers[i].qkv.width
+	w.Split(len(r.spans)*c.KVHeads, 1, func(lo, hi int) {
 		for u := lo; u < hi; u++ {
-			s := &r.spans[len(r.spans)-1-u/c.KVHeads]
-			h := u % c.KVHeads
-			kernel.AttendChunk(r.att[s.row*c.QWidth():], c.QWidth(), r.y[s.row*l.qkv.width:], l.qkv.width,
+			s, h := &r.spans[len(r.spans)-1-u/c.KVHeads], u%c.KVHeads
+			if store {
+				r.store(i, s, h, h+1)
+			}
+			kernel.AttendChunk(r.att[s.row*c.QWidth():], c.QWidth(), r.y[s.row*width:], width,
 				&r.pages, i, r.items[s.item].Table, s.pos, s.n, h, h+1, &r.scratch[w.Index])
 		}
 	})
 	w.Barrier()
-	n := len(r.ids)
-	w.Split(n, rowGrain(n, w.N), func(lo, hi int) { r.inAtt.SetRange(r.att, c.QWidth(), lo, hi) })
+	w.Split(len(r.rows), rowGrain(len(r.rows), w.N), func(lo, hi int) { r.inAtt.SetRange(r.att, c.QWidth(), lo, hi) })
 	w.Barrier()
 }
 
-// store turns the queries and keys of a span and stores its keys and values. A span lies in one
-// block, so no other thread writes the block; its row 0 clears the rows that follow (M2).
-func (r *Runner) store(layer int, qkv *product, s *span) {
-	c := &r.m.config
-	half := c.RopeDim / 2
-	block := r.kv.Block(r.items[s.item].Table[s.pos/BlockTokens])
-	for j := range s.n {
-		row := r.y[(s.row+j)*qkv.width:][:qkv.width]
-		cos, sin := r.cos[(s.row+j)*half:][:half], r.sin[(s.row+j)*half:][:half]
-		turned := row[:c.QWidth()+c.KVWidth()]
-		for h := 0; h < len(turned); h += c.HeadDim {
-			kernel.RopeInterleaved(turned[h:][:c.RopeDim], cos, sin)
-		}
-		r.kv.layout.StoreKV(block, layer, (s.pos+j)%BlockTokens, row[c.QWidth():][:c.KVWidth()], row[c.QWidth()+c.KVWidth():][:c.KVWidth()])
+// narrow is attend for the wanted rows of the last layer only; from here on row k of every
+// activation but x is that of want[k]. By M1 it makes no difference to them.
+func (r *Runner) narrow(w *kernel.Worker, i int) {
+	c, width := &r.m.config, r.m.weights.layers[i].qkv.width
+	if w.Index == 0 {
+		n := len(r.want)
+		r.inWidth.Reset(n, c.Width, r.forms.width)
+		r.inAtt.Reset(n, c.QWidth(), r.forms.att)
+		r.inFFN.Reset(n, c.FFN, r.forms.ffn)
 	}
+	w.Split(len(r.want)*c.KVHeads, 1, func(lo, hi int) {
+		for u := lo; u < hi; u++ {
+			k, h := u/c.KVHeads, u%c.KVHeads
+			row := int(r.want[k])
+			kernel.AttendChunk(r.att[k*c.QWidth():], c.QWidth(), r.y[row*width:], width,
+				&r.pages, i, r.items[r.of[row]].Table, int(r.pos[row]), 1, h, h+1, &r.scratch[w.Index])
+		}
+	})
+	w.Barrier()
+	w.Split(len(r.want), rowGrain(len(r.want), w.N), func(lo, hi int) { r.inAtt.SetRange(r.att, c.QWidth(), lo, hi) })
+	w.Barrier()
 }
 
-// addNorm adds the results of a product to the residual stream and prepares the next input.
-func (r *Runner) addNorm(p *product, norm []float32, lo, hi int) {
+// feed is a layer behind its attention, up to the product that endLayer adds: output
+// projection, norm, silu(gate)·up, down. rows says which row of x belongs to each row.
+func (r *Runner) feed(w *kernel.Worker, l *layer, rows []int32) {
+	n, ffn := len(rows), r.m.config.FFN
+	r.multiply(w, &l.out, &r.inAtt, r.y)
+	w.Barrier()
+	w.Split(n, rowGrain(n, w.N), func(lo, hi int) { r.addNorm(&l.out, rows, l.ffnNorm, &r.inWidth, lo, hi) })
+	w.Barrier()
+	r.multiply(w, &l.gateUp, &r.inWidth, r.y)
+	w.Barrier()
+	w.Split(n, rowGrain(n, w.N), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			row := r.y[i*l.gateUp.width:][:l.gateUp.width]
+			kernel.SiluMul(row[:ffn], row[:ffn], row[ffn:][:ffn])
+		}
+		r.inFFN.SetRange(r.y, l.gateUp.width, lo, hi)
+	})
+	w.Barrier()
+	r.multiply(w, &l.down, &r.inFFN, r.y)
+	w.Barrier()
+}
+
+// endLayer prepares the next product: the next layer's, or the head's.
+func (r *Runner) endLayer(w *kernel.Worker, l *layer, rows []int32, norm []float32, in *kernel.Input) {
+	w.Split(len(rows), rowGrain(len(rows), w.N), func(lo, hi int) { r.addNorm(&l.down, rows, norm, in, lo, hi) })
+	w.Barrier()
+}
+
+// addNorm adds rows [lo,hi) of a product to the residual stream and prepares the next input.
+func (r *Runner) addNorm(p *product, rows []int32, norm []float32, in *kernel.Input, lo, hi int) {
 	c := &r.m.config
 	for i := lo; i < hi; i++ {
-		x := r.x[i*c.Width:][:c.Width]
+		x := r.x[int(rows[i])*c.Width:][:c.Width]
 		kernel.Add(x, r.y[i*p.width:][:c.Width])
 		kernel.RMSNorm(r.h[i*c.Width:][:c.Width], x, norm, c.NormEps)
 	}
-	r.inWidth.SetRange(r.h, c.Width, lo, hi)
-}
-
-// activate is the middle of the feed-forward: silu(gate)·up, in the place of gate.
-func (r *Runner) activate(p *product, lo, hi int) {
-	ffn := r.m.config.FFN
-	for i := lo; i < hi; i++ {
-		row := r.y[i*p.width:][:p.width]
-		kernel.SiluMul(row[:ffn], row[:ffn], row[ffn:][:ffn])
-	}
-	r.inFFN.SetRange(r.y, p.width, lo, hi)
-}
-
-// finish adds the last layer's results for wanted rows [lo,hi) and prepares the head's input.
-// Rows of h are reused in the order of want, which ascends: row k of h is not read any more.
-func (r *Runner) finish(p *product, lo, hi int) {
-	c := &r.m.config
-	for k := lo; k < hi; k++ {
-		i := int(r.want[k])
-		x := r.x[i*c.Width:][:c.Width]
-		kernel.Add(x, r.y[i*p.width:][:c.Width])
-		kernel.RMSNorm(r.h[k*c.Width:][:c.Width], x, r.m.weights.norm, c.NormEps)
-	}
-	r.inHead.SetRange(r.h, c.Width, lo, hi)
-}
-
-// multiply computes a product of all rows into y.
-func (r *Runner) multiply(w *kernel.Worker, p *product, in *kernel.Input) {
-	r.multiplyInto(w, p, in, r.y)
+	in.SetRange(r.h, c.Width, lo, hi)
 }
 
 // piecesPerThread is into how many pieces a product is divided per thread: few enough that
@@ -151,7 +187,8 @@ func (r *Runner) multiply(w *kernel.Worker, p *product, in *kernel.Input) {
 // one piece only.
 const piecesPerThread = 8
 
-func (r *Runner) multiplyInto(w *kernel.Worker, p *product, in *kernel.Input, y []float32) {
+// multiply computes a product of all rows of in into y, without waiting for the other threads.
+func (r *Runner) multiply(w *kernel.Worker, p *product, in *kernel.Input, y []float32) {
 	w.Split(p.panels, max(1, p.panels/(w.N*piecesPerThread)), func(lo, hi int) {
 		first := 0
 		for i, m := range p.mats {

@@ -21,6 +21,9 @@ type span struct {
 	item, row, n, pos int // the item; first row of the step; rows; position of the first
 }
 
+// inputForms are the forms of activations that any layer's weights need.
+type inputForms struct{ width, att, ffn kernel.Form }
+
 // Runner runs steps over one pool. It owns the activations, which grow to the largest batch
 // that it has seen and stay (M3). A Runner is used by one goroutine at a time.
 type Runner struct {
@@ -31,16 +34,21 @@ type Runner struct {
 	step  func(*kernel.Worker) // r.forward, made once
 
 	// The batch of the step, rows of all items one after another.
-	items []Item
-	ids   []int32 // [rows] token
-	pos   []int32 // [rows] position
-	spans []span
-	want  []int32 // rows whose logits are wanted
+	items  []Item
+	ids    []int32 // [rows] token
+	pos    []int32 // [rows] position
+	of     []int32 // [rows] item
+	rows   []int32 // [rows] 0, 1, 2, …
+	spans  []span
+	want   []int32 // rows whose logits are wanted, ascending
+	single bool    // no item has more than one token: span i is row i
+	forms  inputForms
 
 	// Activations. The rows of y are as wide as the product that wrote it.
 	x                             []float32 // [rows][Width] residual stream
 	h                             []float32 // [rows][Width] normed
 	y                             []float32 // [rows][width of the product]
+	widest                        int       // of all products of a layer
 	att                           []float32 // [rows][QWidth]
 	cos, sin                      []float32 // [rows][RopeDim/2]
 	logits                        []float32 // [want][width of the head]
@@ -55,6 +63,13 @@ func (m *Model) newRunner(kv *KV, team *kernel.Team) *Runner {
 	c := &m.config
 	r := &Runner{m: m, kv: kv, team: team, scratch: make([]kernel.AttendScratch, team.Size())}
 	r.pages = kernel.Pages{Layout: kv.layout, Base: kv.area, Heads: c.Heads}
+	for i := range m.weights.layers {
+		l := &m.weights.layers[i]
+		r.widest = max(r.widest, l.qkv.width, l.out.width, l.gateUp.width, l.down.width)
+		r.forms.width |= l.qkv.forms | l.gateUp.forms
+		r.forms.att |= l.out.forms
+		r.forms.ffn |= l.down.forms
+	}
 	r.step = r.forward
 	return r
 }
@@ -85,13 +100,15 @@ func (r *Runner) Step(items []Item) error {
 
 // plan checks the items and lays their rows out.
 func (r *Runner) plan(items []Item) error {
-	r.ids, r.pos, r.spans, r.want = r.ids[:0], r.pos[:0], r.spans[:0], r.want[:0]
+	r.ids, r.pos, r.of, r.rows = r.ids[:0], r.pos[:0], r.of[:0], r.rows[:0]
+	r.spans, r.want, r.single = r.spans[:0], r.want[:0], true
 	for i := range items {
 		it := &items[i]
 		it.Logits = nil
 		if err := r.check(i, it); err != nil {
 			return err
 		}
+		r.single = r.single && len(it.Tokens) == 1
 		for t := 0; t < len(it.Tokens); {
 			n := min(len(it.Tokens)-t, BlockTokens-(it.Pos+t)%BlockTokens)
 			r.spans = append(r.spans, span{i, len(r.ids) + t, n, it.Pos + t})
@@ -101,7 +118,8 @@ func (r *Runner) plan(items []Item) error {
 			if it.All || it.Want && t == len(it.Tokens)-1 {
 				r.want = append(r.want, int32(len(r.ids)))
 			}
-			r.ids, r.pos = append(r.ids, id), append(r.pos, int32(it.Pos+t))
+			r.rows = append(r.rows, int32(len(r.ids)))
+			r.ids, r.pos, r.of = append(r.ids, id), append(r.pos, int32(it.Pos+t)), append(r.of, int32(i))
 		}
 	}
 	if len(r.ids) > r.m.chunkMax {
@@ -151,20 +169,10 @@ func (r *Runner) grow() {
 	r.att = sized(r.att, n*c.QWidth())
 	r.cos, r.sin = sized(r.cos, n*c.RopeDim/2), sized(r.sin, n*c.RopeDim/2)
 	r.logits = sized(r.logits, len(r.want)*w.head.width)
-	// Every layer has its own formats; the forms that any layer needs are filled for all.
-	var widest int
-	var width, att, ffn kernel.Form
-	for i := range w.layers {
-		l := &w.layers[i]
-		widest = max(widest, l.qkv.width, l.out.width, l.gateUp.width, l.down.width)
-		width |= l.qkv.forms | l.gateUp.forms
-		att |= l.out.forms
-		ffn |= l.down.forms
-	}
-	r.y = sized(r.y, n*widest)
-	r.inWidth.Reset(n, c.Width, width)
-	r.inAtt.Reset(n, c.QWidth(), att)
-	r.inFFN.Reset(n, c.FFN, ffn)
+	r.y = sized(r.y, n*r.widest)
+	r.inWidth.Reset(n, c.Width, r.forms.width)
+	r.inAtt.Reset(n, c.QWidth(), r.forms.att)
+	r.inFFN.Reset(n, c.FFN, r.forms.ffn)
 	if len(r.want) > 0 {
 		r.inHead.Reset(len(r.want), c.Width, w.head.forms)
 	}
