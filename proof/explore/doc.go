@@ -24,7 +24,8 @@
 //	X3  the deadline bound is the greatest number of Timer events on any fair path to Done;
 //	    -1 if there is none
 //	X4  two states are the same if and only if their keys are: a key is kept as 128 bits, so a
-//	    wrong "the same" has a probability below 10⁻²⁰ at 10⁹ states
+//	    wrong "the same" has a probability below 10⁻²⁰ at 10⁹ states. That a key leaves nothing
+//	    out is up to the system; Options.Audit doubts it
 //
 // Tests and proof/sim may import it; production code may not.
 package explore

@@ -354,6 +354,32 @@ func TestVacuousScopeFails(t *testing.T) {
 	}
 }
 
+// forgetful leaves out of its key what matters three events later.
+type forgetful struct{ *graph }
+
+func (forgetful) Key(s *int, dst []byte) []byte { return append(dst, byte(*s%10)) }
+
+func TestAuditSeesWhatAKeyForgot(t *testing.T) {
+	p := func(n int) step { return step{n, Progress} }
+	g := forgetful{&graph{out: make([][]arrow, 15), done: make([]bool, 15), bad: make([]bool, 15)}}
+	g.out[0] = []arrow{{p(0), 1}, {p(1), 11}} // 1 and 11 have one key
+	g.out[1], g.out[2], g.out[3] = []arrow{{p(2), 2}}, []arrow{{p(3), 3}}, []arrow{{p(4), 4}}
+	g.out[11], g.out[12] = []arrow{{p(2), 12}}, []arrow{{p(3), 13}} // 13 is where it stops
+	g.done[4] = true
+	if r := Run(g, Options{Ask: TERM}); r.Err() != nil {
+		t.Fatalf("without audit: %v; want it to be fooled", r.Err())
+	}
+	if r := Run(g, Options{Ask: TERM, Audit: 10}); r.Broken != "KEY" {
+		t.Errorf("with audit: %v, want KEY", r.Err())
+	}
+	r := rand.New(rand.NewPCG(9, 9))
+	for i := range 500 {
+		if r := Run(randomGraph(r), Options{Ask: TERM, Audit: 50}); r.Broken == "KEY" {
+			t.Fatalf("graph %d has a complete key, the audit says %s", i, r.Reason)
+		}
+	}
+}
+
 // TestManyStates makes the index grow.
 func TestManyStates(t *testing.T) {
 	r := Run(counter{bits: 15}, Options{Ask: TERM})

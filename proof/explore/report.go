@@ -14,11 +14,12 @@ type Report struct {
 	Done                int // states in which everything is over
 	Capped              bool
 
-	Broken   string   // the invariant or question that does not hold: "SAFETY", "TERM", ...
+	Broken   string   // what does not hold: "SAFETY", "TERM", "ALONE", "PROMPT", or "KEY" if keys leave something out
 	Reason   string   // what is wrong, for people; empty if everything holds
 	Trace    []string // the events of a shortest way there, by name
 	Chart    string   // the same as a sequence chart
 	Deadends int      // traps found, of all questions
+	Audited  int      // states met twice that were compared
 
 	// Most deadlines that may run out, one after the other, before everything is over:
 	// per question, TERM and ALONE; -1 if there is no bound.
@@ -63,6 +64,9 @@ func (r *Report) String() string {
 		r.Depth, (r.Exploring + r.Judging).Seconds(), r.StatesPerSecond())
 	if r.DeadlinesTerm != 0 || r.DeadlinesAlone != 0 {
 		s += fmt.Sprintf(", deadlines TERM %d ALONE %d", r.DeadlinesTerm, r.DeadlinesAlone)
+	}
+	if r.Audited > 0 {
+		s += fmt.Sprintf(", %d keys doubted", r.Audited)
 	}
 	switch {
 	case r.Broken != "":

@@ -24,6 +24,7 @@ type search[S any, E comparable] struct {
 	work    S        // the state that an event is being tried on
 	spare   []S      // states no longer needed, whose memory a Copier may reuse
 	sights  []int
+	audit   *audit
 	report  Report
 	copier  Copier[S]
 	island  Islander[S]
@@ -44,7 +45,7 @@ func Run[S any, E comparable](sys System[S, E], o Options) Report {
 	if o.StatesMax == 0 {
 		o.StatesMax = StatesMaxDefault
 	}
-	x := &search[S, E]{sys: sys, o: o, seen: newIndex(), number: map[E]uint32{}}
+	x := &search[S, E]{sys: sys, o: o, seen: newIndex(), number: map[E]uint32{}, audit: newAudit(o.Audit)}
 	x.copier, _ = sys.(Copier[S])
 	x.island, _ = sys.(Islander[S])
 	x.witness, _ = sys.(Witness[S])
@@ -58,6 +59,7 @@ func Run[S any, E comparable](sys System[S, E], o Options) Report {
 	x.sum()
 	if finished {
 		start = time.Now()
+		x.doubt()
 		for _, q := range []Question{TERM, ALONE, PROMPT} {
 			if o.Ask&q != 0 && x.report.Broken == "" {
 				x.judge(q)
@@ -96,7 +98,9 @@ func (x *search[S, E]) explore() bool {
 				x.look(&x.work)
 				key = x.sys.Key(&x.work, key[:0])
 				id, old := x.add(at, n, key)
-				if !old {
+				if old {
+					x.audit.offer(twin{at, n, id})
+				} else {
 					next = append(next, x.work)
 					x.renew()
 				}

@@ -115,6 +115,7 @@ type Options struct {
 	Ask       Question // TERM, ALONE, TERM|ALONE or PROMPT; 0 asks for safety alone
 	StatesMax int      // give up above this many states; 0 means StatesMaxDefault
 	Must      []string // witnesses that have to be seen, by name
+	Audit     int      // of how many states that were met twice the key is doubted; not for keys that identify states by symmetry
 }
 
 // StatesMaxDefault keeps a run that nobody limited below about 1 GiB: a state costs 24 bytes of

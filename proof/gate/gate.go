@@ -13,13 +13,18 @@ type Scope struct {
 	Run     func() explore.Report
 }
 
+// audited is of how many states per scope the key is doubted: a tenth of a second of work.
+const audited = 1000
+
 // Scopes lists all, those of the room protocol first.
 func Scopes() []Scope {
 	var all []Scope
 	for _, s := range sim.Scopes() {
+		s.Options.Audit = audited
 		all = append(all, Scope{Name: s.Name, Nightly: !s.Gate, Run: s.Run})
 	}
 	for _, s := range relaysim.Scopes() {
+		s.Options.Audit = audited
 		all = append(all, Scope{Name: s.Name, Nightly: s.Nightly, Run: s.Run})
 	}
 	return all
