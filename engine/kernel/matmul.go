@@ -42,9 +42,10 @@ type mmCall struct {
 	ldy int            // bytes from one token's results to the next
 }
 
-// unitsMax bounds np*kb*n of one call into assembly (K4): a block of 32 columns and 16 rows costs a token
-// about 10 cycles at the vector levels, so 2^14 of them take about 50 microseconds.
-const unitsMax = 1 << 14
+// unitsMax bounds np*kb*n of one call into assembly (K4): a block of 32 columns and 16 rows costs a token about 10
+// cycles with VNNI, 30 in float32 and 60 at level avx2, so that many take at most about 70 microseconds. What streams
+// from memory is bounded by runBytes.
+const unitsMax = 1 << 12
 
 // MatMul computes y[j*ldy+r] = sum over k of w[r][k] * in[j][k] for every token j of in and the rows r of panels
 // [p0,p1), that is rows [16*p0, 16*p1): in the last panel also for the padding rows, which are zero. y must hold
