@@ -29,7 +29,9 @@ type entry struct {
 	piece  sample.Piece
 	last   sample.Piece // the one that finished the output
 	output int          // tokens of output
-	why    string       // what a human should know about the end
+
+	why     string // what a human should know about the end
+	leaving bool   // the worker ended the room because it leaves; set before its end
 }
 
 // first is the side data of a room's last chunk: the first token, and what makes sure that

@@ -274,7 +274,7 @@ func TestDrainFinishesLiveRoomsAndRefusesNewOnes(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	late := open(t, u, Decode, ask(r, 20, 4, f.vocab)).ended(room.WorkerLost)
+	late := open(t, u, Decode, ask(r, 20, 4, f.vocab)).ended(room.Overload)
 	if late.status != http.StatusServiceUnavailable {
 		t.Errorf("status %d while draining, want 503", late.status)
 	}
@@ -289,7 +289,8 @@ func TestDrainFinishesLiveRoomsAndRefusesNewOnes(t *testing.T) {
 	}
 }
 
-// Without grace live rooms end with a cause that lets a gateway try elsewhere.
+// Without grace live rooms end, and their gateway sees what it would see of a worker that
+// crashed: a stream without an end, which it may try again elsewhere.
 func TestCloseEndsLiveRooms(t *testing.T) {
 	p, f := start(t, Prefill, 16)
 	s, df := serveFake(t, 16, "layout")
@@ -302,9 +303,9 @@ func TestCloseEndsLiveRooms(t *testing.T) {
 	waiting := open(t, d, Decode, ask(r, 20, 4, f.vocab)).accepted()
 	closed := make(chan error, 1)
 	go func() { closed <- stopNow(d) }()
-	waiting.ended(room.WorkerLost) // the step of the other one still hangs
+	waiting.cut() // the step of the other one still hangs
 	release()
-	running.ended(room.WorkerLost)
+	running.cut()
 	if err := <-closed; err != nil {
 		t.Fatal(err)
 	}

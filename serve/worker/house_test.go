@@ -201,6 +201,15 @@ func (c *call) ended(cause room.Cause) *call {
 	return c
 }
 
+// cut waits until the stream is over and wants no end in it.
+func (c *call) cut() {
+	c.t.Helper()
+	within(c.t, "the leg to be cut", c.over)
+	if c.end != nil || c.err == nil {
+		c.t.Fatalf("the leg ended with %+v, want a stream that is cut", c.end)
+	}
+}
+
 func within(t testing.TB, what string, c <-chan struct{}) {
 	t.Helper()
 	late := time.NewTimer(patience)

@@ -72,10 +72,6 @@ func (w *Worker) serveLeg(rw http.ResponseWriter, r *http.Request) {
 	most := min(leg.BodyBytesMax, bodyBytesLeast+tokenBytes*int64(w.served.Context))
 	req, err := leg.ReadRequest(http.MaxBytesReader(rw, r.Body, most))
 	rc.SetReadDeadline(time.Time{}) // else the server would take its expiry for the gateway's leaving
-	if w.draining.Load() {
-		w.turnAway(rw, room.WorkerLost, "the worker "+w.name+" is draining")
-		return
-	}
 	if err == nil {
 		err = w.check(req)
 	}
@@ -88,8 +84,7 @@ func (w *Worker) serveLeg(rw http.ResponseWriter, r *http.Request) {
 		e.seq = sample.NewSequence(req.Params, w.served.Tokenizer)
 	}
 	if !w.send(w.node.request(e)) {
-		w.turnAway(rw, room.WorkerLost, "the worker "+w.name+" has ended")
-		return
+		panic(http.ErrAbortHandler) // as if the process were gone already
 	}
 	s := &stream{w: w, e: e, rw: rw, rc: rc}
 	s.run(r.Context().Done())
@@ -148,8 +143,8 @@ func (s *stream) run(gone <-chan struct{}) {
 		case <-gone:
 			gone = nil
 			s.abort("the gateway closed the connection")
-		case <-s.w.over:
-			return // the worker was closed under a room that did not end; Close says so
+		case <-s.w.over: // the worker was closed under a room that did not end; Close says so
+			panic(http.ErrAbortHandler)
 		}
 	}
 }
@@ -159,18 +154,27 @@ func (s *stream) write() (done bool) {
 	lines, refused, end := s.e.answer.take(s.lines)
 	s.lines = lines
 	if refused != nil {
-		reply(s.rw, refused.Status(), refused)
+		status := refused.Status()
+		if s.w.draining.Load() {
+			status = http.StatusServiceUnavailable
+		}
+		reply(s.rw, status, refused)
 		return true
 	}
 	s.buf = s.buf[:0]
 	for i := range lines {
 		s.append(&lines[i])
 	}
-	if end != nil {
+	leaving := end != nil && s.e.leaving && end.Cause == room.WorkerLost
+	if end != nil && !leaving {
 		s.append(&leg.Line{End: end})
 	}
 	if len(s.buf) > 0 && !s.broken {
 		s.flush()
+	}
+	if leaving {
+		// Whoever says worker_lost says it of its peer. Of itself a worker says it by being gone.
+		panic(http.ErrAbortHandler)
 	}
 	return end != nil
 }

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"strconv"
 	"time"
 
 	"baton/core/blocks"
@@ -133,12 +134,14 @@ func (w *Worker) accept(id room.ID, e *entry) {
 func (w *Worker) refuse(e *entry, o room.Outcome) {
 	why := "the worker " + w.name + " refused the room"
 	switch {
-	case o.Cause == room.Overload:
-		why = "the worker " + w.name + " is full: queue or memory limit reached"
-	case o.Cause == room.ClientError:
-		why = "the prompt and its output cannot fit into the worker's memory, or the room is not new"
 	case w.draining.Load():
 		why = "the worker " + w.name + " is draining"
+	case o.Cause == room.Overload:
+		why = "the worker " + w.name + " is full: " + strconv.Itoa(len(w.rooms)) + " rooms are here"
+	case o.Cause == room.ClientError:
+		why = "the prompt and its output are longer than the worker's memory"
+	case o.Cause == room.Internal:
+		why = "the room is here already, was here before, or its two legs differ"
 	}
 	if e.why != "" {
 		why = e.why

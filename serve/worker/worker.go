@@ -315,7 +315,7 @@ func (w *Worker) abortAll() {
 	})
 	for _, id := range live {
 		if e := w.rooms[id]; e != nil { // rooms that only a peer spoke of have none
-			e.why = "the worker " + w.name + " is leaving"
+			e.why, e.leaving = "the worker "+w.name+" is leaving", true
 		}
 		w.node.abort(id, room.WorkerLost)
 	}
