@@ -73,11 +73,13 @@ func (g *Gateway) post(in input) bool {
 	}
 }
 
-// ask runs f on the loop and waits for it.
+// ask runs f on the loop and waits for it. After an error f may still run, so that its results
+// must not be read.
 func (g *Gateway) ask(ctx context.Context, f func(*loop)) error {
 	done := make(chan struct{})
 	in := input{do: func(l *loop) {
 		f(l)
+		l.publish() // whoever asked sees what it did
 		close(done)
 	}}
 	select {

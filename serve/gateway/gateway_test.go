@@ -127,7 +127,7 @@ func TestAFailureOfALegEndsTheRequestOnce(t *testing.T) {
 							t.Errorf("status %d, %d terminal events, code %q, %v: %s %q", a.status, n, code, a.broken, a.body, a.events)
 						}
 						if stream && when == "streaming" && a.text() != "hel" {
-							t.Errorf("what came before the failure is lost: %q", a.events)
+							t.Errorf("what came before the failure is lost: %d %s %q", a.status, a.body, a.events)
 						}
 						r.quiet()
 					})

@@ -125,7 +125,6 @@ func (l *loop) fire() {
 func (l *loop) take(in input) {
 	if in.do != nil {
 		in.do(l)
-		l.publish()
 		return
 	}
 	switch in.event.Kind {
