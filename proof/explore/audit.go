@@ -84,14 +84,23 @@ func (x *search[S, E]) differ(one, other *S) (what string, after []E) {
 	return "", nil
 }
 
-// likely draws what goes on by itself nine times in ten, so that walks get somewhere.
+// likely draws from what goes on by itself nineteen times in twenty: only then do walks get
+// anywhere.
 func (x *search[S, E]) likely(possible []E) E {
-	e := possible[x.audit.chose.IntN(len(possible))]
-	for range 4 {
-		if c := x.sys.Class(e); c == Progress || c == Delivery || x.audit.chose.IntN(10) == 0 {
-			break
+	rare := x.audit.chose.IntN(20) == 0
+	var choice E
+	n := 0
+	for _, e := range possible {
+		c := x.sys.Class(e)
+		if rare || c == Progress || c == Delivery {
+			n++
+			if x.audit.chose.IntN(n) == 0 {
+				choice = e
+			}
 		}
-		e = possible[x.audit.chose.IntN(len(possible))]
 	}
-	return e
+	if n == 0 {
+		return possible[x.audit.chose.IntN(len(possible))]
+	}
+	return choice
 }
