@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -166,3 +167,10 @@ func (w *Worker) moved() { w.progress.Store(int64(w.now())) }
 
 // now is the clock of the core: since the start of the worker.
 func (w *Worker) now() time.Duration { return time.Since(w.began) }
+
+// trace logs a transition: what reached the core and what it wants done.
+func (w *Worker) trace(what string, id room.ID, kind fmt.Stringer) {
+	if w.tracing {
+		w.log.Debug(what, "worker", w.name, "room", id, "event", kind)
+	}
+}

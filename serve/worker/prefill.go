@@ -28,9 +28,11 @@ func (n *prefillNode) step(in *input) {
 
 // feed steps the core and does what it wants, in order. leg is the payload of a Request.
 func (n *prefillNode) feed(ev prefill.Event, leg *entry) {
+	n.w.trace("event", ev.Room, ev.Kind)
 	n.out.Reset()
 	n.core.Step(n.w.now(), ev, &n.out)
 	for i := range n.out.List {
+		n.w.trace("effect", n.out.List[i].Room, n.out.List[i].Kind)
 		n.do(&n.out.List[i], leg)
 	}
 }

@@ -267,7 +267,7 @@ func TestAnAnswerHoldsNoMoreThanItsBound(t *testing.T) {
 
 // The numbers of peers are few and stay with those who use them.
 func TestPeerNumbersAreUsedAgainOnlyWhenFree(t *testing.T) {
-	p := newPeers()
+	p := newPeers(&Worker{log: quiet()})
 	p.max = 2
 	a, b, c := entryTo("a:1"), entryTo("b:1"), entryTo("c:1")
 	if !p.take(a) || !p.take(b) || a.peer == b.peer {

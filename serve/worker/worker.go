@@ -27,12 +27,13 @@ import (
 
 // Worker is a running worker. Its methods are safe for everybody.
 type Worker struct {
-	cfg    Config
-	name   string
-	boot   room.Boot
-	began  time.Time // zero of the core's clock
-	served *Served
-	log    *slog.Logger
+	cfg     Config
+	name    string
+	boot    room.Boot
+	began   time.Time // zero of the core's clock
+	served  *Served
+	log     *slog.Logger
+	tracing bool // log has Debug
 
 	// Owned by the loop.
 	node    node
@@ -115,6 +116,7 @@ func build(c Config, s *Served) (*Worker, error) {
 		stop: make(chan struct{}), over: make(chan struct{}), computed: make(chan struct{}), serving: make(chan struct{}),
 		listener: listener, legs: make(chan struct{}, c.Sizes.MaxQueued+c.Sizes.MaxRunning+legsSpare), healthMax: HealthMax, answerMax: answerMax,
 	}
+	w.tracing = c.Log.Enabled(context.Background(), slog.LevelDebug)
 	if w.name == "" {
 		w.name = c.Role + "@" + listener.Addr().String()
 	}
@@ -156,7 +158,7 @@ func (w *Worker) connect() error {
 	if err := cc.Check(); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	n := &decodeNode{w: w, core: decode.New(cc), peers: newPeers()}
+	n := &decodeNode{w: w, core: decode.New(cc), peers: newPeers(w)}
 	w.node = n
 	if w.cfg.Role == Decode {
 		link := tcp.NewDecode(id, w.served.Engine, n)
