@@ -76,6 +76,7 @@ func (c *Core) settled(now time.Duration, s *room.Settled, out *Effects) {
 	if e == nil || !e.phase.leased() || e.word != 0 {
 		return
 	}
+	c.soonest.Disarmed(room.Timer{Kind: room.ResendTimer, Room: e.id}) // answered
 	switch {
 	case s.Outcome.Kind == room.Success && s.Chunks > 0 && s.Chunks <= room.TokensMax:
 		e.word = int32(s.Chunks)
@@ -119,8 +120,8 @@ func (c *Core) timer(now time.Duration, t room.Timer, out *Effects) {
 	case room.TombstoneTimer:
 		if c.tombs.Len() > 0 {
 			c.tombs.Drop()
+			c.soonest.Disarmed(t)
 		}
-		c.soonest.Disarmed(t)
 	}
 }
 

@@ -82,8 +82,10 @@ func (c *Core) begun(now time.Duration, ev *Event, out *Effects) {
 	switch {
 	case e.phase == Draining:
 		c.endIfQuiet(now, e, out)
+	case !ev.OK && e.peer == Local:
+		c.fail(now, e, room.Fail(room.Internal), out)
 	case !ev.OK:
-		c.fail(now, e, room.Fail(room.TransferFailed), out)
+		c.fail(now, e, room.Fail(room.TransferFailed), out) // the side data made no sense
 	default:
 		c.move(e, Generating, now)
 		c.emit(now, e, ev.Finished, out)

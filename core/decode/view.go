@@ -96,6 +96,14 @@ func (c *Core) Idle() bool { return c.live.Len() == 0 }
 // not, and that follows from its room's phase.
 func (c *Core) AppendState(b []byte) []byte {
 	b = append(b, byte(c.live.Len()), byte(c.tombs.Len()), byte(len(c.peers)), bit(c.draining))
+	// These follow from the rooms, if there is no mistake; here they let the explorer see one.
+	n := c.pool.Count()
+	for _, x := range [...]int{n.Free, n.Cached, n.Quarantined, int(c.slots), int(c.stepping)} {
+		b = binary.AppendUvarint(b, uint64(x))
+	}
+	for _, x := range c.count {
+		b = binary.AppendUvarint(b, uint64(x))
+	}
 	b = binary.AppendUvarint(b, uint64(c.cfg.Boot))
 	b = binary.AppendUvarint(b, c.seq)
 	for i := c.live.First(); i != room.None; i = c.live.Next(i) {

@@ -135,5 +135,6 @@ func (c *Core) bury(now time.Duration, s room.Tombstone) {
 func (c *Core) forget() {
 	if c.tombs.Len() > 0 {
 		c.raise(c.tombs.Drop().Lease)
+		c.soonest.Disarmed(tombstoneTimer)
 	}
 }

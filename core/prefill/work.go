@@ -76,7 +76,6 @@ func (c *Core) timer(now time.Duration, t room.Timer, out *Effects) {
 		}
 	case room.TombstoneTimer:
 		c.forget()
-		c.soonest.Disarmed(t)
 	}
 }
 

@@ -56,11 +56,11 @@ func Scopes() []Named {
 		{"TERM tombstone", gate, with(twice, func(sc *Scope) { sc.Forget = 1 }), term(turned[:1])},
 		{"TERM two rooms", gate, with(two, func(sc *Scope) { sc.Breaks = 1 }), term(ends[:1])},
 		{"TERM unified", gate, with(local, func(sc *Scope) { sc.Twice, sc.Lose = true, true }), term(unified)},
-		{"TERM all crash prefill", night, with(all, crashP), term(turned)},
+		{"TERM all crash prefill", gate, with(all, crashP), term(turned)},
 		{"TERM all crash decode", night, with(all, crashD), term(turned)},
 		{"TERM all tombstone", night, with(all, func(sc *Scope) { sc.Forget = 1 }), term(turned)},
-		{"TERM two tombstones", night, with(twice, func(sc *Scope) { sc.GiveUp, sc.Forget = true, 2 }), term(turned)},
-		{"TERM both crash", night, with(twice, func(sc *Scope) { crashP(sc); crashD(sc) }), term(turned)},
+		{"TERM two tombstones", night, with(twice, func(sc *Scope) { sc.GiveUp, sc.Forget = true, 2 }), term(revoked)},
+		{"TERM both crash", night, with(twice, func(sc *Scope) { crashP(sc); crashD(sc) }), term(revoked)},
 		{"TERM two rooms abort", night, with(two, func(sc *Scope) { sc.Abort = true }), term(ends[:3])},
 
 		{"ALONE quiet", gate, with(quiet, silent), alone(late)},
@@ -68,7 +68,8 @@ func Scopes() []Named {
 		{"ALONE crash prefill", gate, with(with(data, silent), crashP), alone(late)},
 		{"ALONE crash decode", gate, with(with(data, silent), crashD), alone(late)},
 		{"ALONE all", night, with(all, silent), alone(late)},
-		{"ALONE all crash prefill", night, with(with(all, silent), crashP), alone(late)},
+		{"ALONE all crash decode", night, with(with(all, silent), crashD), alone(late)},
+		{"ALONE all crash prefill", gate, with(with(all, silent), crashP), alone(late)},
 	}
 }
 
@@ -81,6 +82,7 @@ func alone(must []string) explore.Options {
 var (
 	ends    = []string{"success", "prefill aborted", "decode aborted", "failed"}
 	turned  = append(ends[:4:4], "chunk turned away")
+	revoked = []string{"success", "failed", "chunk turned away"}
 	late    = append(ends[:4:4], "deadline")
 	unified = []string{"success", "decode aborted", "failed"}
 )

@@ -1,17 +1,22 @@
 package sim
 
 import (
-	"flag"
-	"regexp"
+	"slices"
 	"testing"
+	"time"
+
+	"baton/core/decode"
+	"baton/core/prefill"
+	"baton/core/room"
+	"baton/proof/explore"
 )
 
-var night = flag.String("night", "", "also explore the large scopes whose name matches; minutes and gigabytes")
+// The gate explores every scope (proof/gate); here are the two smallest, and tests of the
+// world itself.
 
-// TestEveryRoomEnds explores every scope of the gate: safety, and the question in its name.
-func TestEveryRoomEnds(t *testing.T) {
+func TestTheSmallestScopesHold(t *testing.T) {
 	for _, sc := range Scopes() {
-		if !sc.Gate && (*night == "" || !regexp.MustCompile(*night).MatchString(sc.Name)) {
+		if sc.Name != "PROMPT quiet" && sc.Name != "PROMPT unified" {
 			continue
 		}
 		t.Run(sc.Name, func(t *testing.T) {
@@ -22,4 +27,160 @@ func TestEveryRoomEnds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestScopesAreNamedOnce: mutants and people find a scope by its name, which begins with the
+// question that it asks.
+func TestScopesAreNamedOnce(t *testing.T) {
+	seen := map[string]bool{}
+	for _, sc := range Scopes() {
+		if seen[sc.Name] {
+			t.Errorf("two scopes are called %q", sc.Name)
+		}
+		seen[sc.Name] = true
+		question := map[explore.Question]string{explore.PROMPT: "PROMPT ", explore.TERM: "TERM ", explore.TERM | explore.ALONE: "ALONE "}[sc.Options.Ask]
+		if question == "" || len(sc.Name) <= len(question) || sc.Name[:len(question)] != question {
+			t.Errorf("%q asks %q", sc.Name, sc.Options.Ask)
+		}
+	}
+}
+
+// TestMessagesAndChunksSurvivePacking: everything in flight is kept as one small number.
+func TestMessagesAndChunksSurvivePacking(t *testing.T) {
+	for _, m := range []msg{
+		{kind: msgRequestP}, {kind: msgSettled, room: 1, boot: bootsMax, seq: leasesMax, n: 8, conn: connsMax},
+		{kind: msgPrealloc, room: 1, boot: 1, seq: 2, n: 3, conn: 1},
+	} {
+		if got := unpackMsg(m.pack()); got != m {
+			t.Errorf("%+v becomes %+v", m, got)
+		}
+	}
+	c := chunk{room: 1, boot: 2, seq: 3, conn: 3, n: 7, first: 3, blocks: 4, last: true, pass: 2}
+	if got := unpackChunk(c.pack()); got != c {
+		t.Errorf("%+v becomes %+v", c, got)
+	}
+}
+
+// TestACopyIsIndependent walks one way through the largest scope and looks back at every
+// state: what a copy does must not show in the original, and equal states have equal keys.
+func TestACopyIsIndependent(t *testing.T) {
+	scopes := Scopes()
+	at := slices.IndexFunc(scopes, func(s Named) bool { return s.Name == "TERM all crash decode" })
+	y := New(scopes[at].Scope)
+	w := y.Init()
+	for step := range 200 {
+		before := y.Key(&w, nil)
+		evs := y.Events(&w, nil)
+		if len(evs) == 0 {
+			break
+		}
+		for _, e := range evs {
+			c := y.Clone(&w)
+			if err := y.Apply(&c, e); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(before, y.Key(&w, nil)) {
+				t.Fatalf("%s on a copy changed the original", y.Name(&w, e))
+			}
+		}
+		if err := y.Apply(&w, evs[step*7%len(evs)]); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestGhostsSeeWhatTheyAreFor breaks the world behind the cores' backs: a checker that cannot
+// fail proves nothing.
+func TestGhostsSeeWhatTheyAreFor(t *testing.T) {
+	id := room.ID(1)
+	l := lease(1, 1)
+	for name, try := range map[string]func(y *System, w *world) error{
+		"a source block freed under a write": func(y *System, w *world) error {
+			w.writes[0], w.nWrites = write{blocks: 1}, 1
+			return y.effectP(w, &prefill.Effect{Kind: prefill.Freed, Blocks: []int32{0}})
+		},
+		"a source block freed under a step": func(y *System, w *world) error {
+			w.pStep = passes{n: 1, item: [roomsMax]pass{{table: [4]uint8{3}, n: 1}}}
+			return y.effectP(w, &prefill.Effect{Kind: prefill.Freed, Blocks: []int32{3}})
+		},
+		"a write of what is not computed": func(y *System, w *world) error {
+			return y.effectP(w, &prefill.Effect{Kind: prefill.Write, Room: id, Lease: l, Conn: 1, Blocks: []int32{0}})
+		},
+		"a write after the final word": func(y *System, w *world) error {
+			w.src[0] = stamp(0, 0)
+			word := prefill.Effect{Kind: prefill.Settle, Settled: room.Settled{Room: id, Lease: l, Outcome: room.Done(), Chunks: 1}}
+			if err := y.effectP(w, &word); err != nil {
+				return nil
+			}
+			return y.effectP(w, &prefill.Effect{Kind: prefill.Write, Room: id, Lease: l, Conn: 1, Blocks: []int32{0}})
+		},
+		"a leg ended twice": func(y *System, w *world) error {
+			return y.effectP(w, &prefill.Effect{Kind: prefill.End, Room: id, Outcome: room.Done()})
+		},
+		"a destination freed with a receiver inside": func(y *System, w *world) error {
+			w.in[0], w.nIn = inside{id: chunk{blocks: 1}.pack(), table: [4]uint8{2}}, 1
+			return y.effectD(w, &decode.Effect{Kind: decode.Freed, Blocks: []int32{2}})
+		},
+		"two receivers in one block": func(y *System, w *world) error {
+			w.in[0], w.nIn = inside{id: chunk{blocks: 1}.pack(), table: [4]uint8{2}}, 1
+			return y.effectD(w, &decode.Effect{Kind: decode.Place, OK: true, Blocks: []int32{2}})
+		},
+		"a start on incomplete KV": func(y *System, w *world) error {
+			return y.effectD(w, &decode.Effect{Kind: decode.Begin, Room: id})
+		},
+		"a start on KV of two passes": func(y *System, w *world) error {
+			w.dst[0], w.dst[1], w.by[0], w.by[1] = stamp(0, 0), stamp(0, 1), 65, 129
+			return y.effectD(w, &decode.Effect{Kind: decode.Begin, Room: id})
+		},
+		"a token read from a stranger's block": func(y *System, w *world) error {
+			w.dst[0], w.dst[1] = stamp(0, 0), stamp(1, 1)
+			return y.effectD(w, &decode.Effect{Kind: decode.Step, Items: []decode.StepItem{{Room: id, From: 31, To: 32, Blocks: []int32{0, 1}}}})
+		},
+		"tokens of a leg that is over": func(y *System, w *world) error {
+			return y.effectD(w, &decode.Effect{Kind: decode.Emit, Room: id})
+		},
+		"a success without its tokens": func(y *System, w *world) error {
+			w.owedD = 1
+			return y.effectD(w, &decode.Effect{Kind: decode.End, Room: id, Outcome: room.Done()})
+		},
+		"a decision taken back": func(y *System, w *world) error {
+			w.owedD, w.sureD[0] = 1, room.Fail(room.Cancelled)
+			return y.effectD(w, &decode.Effect{Kind: decode.End, Room: id, Outcome: room.Done()})
+		},
+		"an idle core that owes an end": func(y *System, w *world) error {
+			w.owedP = 1
+			return y.doP(w, prefill.Event{Kind: prefill.Drain})
+		},
+	} {
+		y := New(Scopes()[0].Scope)
+		w := y.Init()
+		if try(y, &w) == nil {
+			t.Errorf("%s goes unseen", name)
+		}
+	}
+}
+
+// BenchmarkTransition is one step of the explorer without its index: copy, event, key.
+func BenchmarkTransition(b *testing.B) {
+	y := New(Scopes()[3].Scope)
+	w := y.Init()
+	var evs []Event
+	for range 6 {
+		evs = y.Events(&w, evs[:0])
+		if err := y.Apply(&w, evs[0]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	evs = y.Events(&w, evs[:0])
+	var c world
+	var key []byte
+	start := time.Now()
+	for i := range b.N {
+		y.CopyInto(&c, &w)
+		if err := y.Apply(&c, evs[i%len(evs)]); err != nil {
+			b.Fatal(err)
+		}
+		key = y.Key(&c, key[:0])
+	}
+	b.ReportMetric(float64(b.N)/time.Since(start).Seconds(), "transitions/s")
 }

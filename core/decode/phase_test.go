@@ -1,0 +1,195 @@
+package decode
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"baton/core/room"
+)
+
+// TestEveryPhaseHasAnOwnerAndAnExit holds the phase table complete, and its queues in the
+// order in which a room passes them.
+func TestEveryPhaseHasAnOwnerAndAnExit(t *testing.T) {
+	names := map[string]bool{}
+	for p := Phase(0); p < phases; p++ {
+		row := phaseTable[p]
+		if row.name == "" || row.exit == "" || names[row.name] {
+			t.Errorf("phase %d: name %q, exit %q: missing or used twice", p, row.name, row.exit)
+		}
+		names[row.name] = true
+		live := p < Succeeded
+		if live != (row.waitsFor != "") || live != (row.queue != room.NoQueue) {
+			t.Errorf("%s: a live room, and only a live one, waits for somebody and stands in a queue", p)
+		}
+		if p.timed() != (row.exit == "deadline") {
+			t.Errorf("%s: exit is %q, deadline armed: %v", p, row.exit, p.timed())
+		}
+	}
+	for _, way := range [][]Phase{
+		{NeedsLink, NeedsBlocks, Preallocated, Receiving, Ready, Beginning, Generating},
+		{NeedsBlocks, Unfilled, Prefilling, Beginning, Generating},
+	} {
+		place := -1
+		for i, p := range way {
+			at := place
+			for k, q := range room.DecodeQueues {
+				if q == p.Queue() {
+					at = k
+				}
+			}
+			if at < place || i > 0 && p.Poll() < way[i-1].Poll() {
+				t.Errorf("%s after %s: queue %s and poll %s go backwards", p, way[i-1], p.Queue(), p.Poll())
+			}
+			place = at
+		}
+	}
+	if ended(room.Done()).Poll() != room.PollSuccess || ended(room.Fail(room.Cancelled)).Poll() != room.PollFailed {
+		t.Error("an aborted room shows as Failed, a success as Success")
+	}
+}
+
+var (
+	one   = room.Lease{Boot: 1, Seq: 1}
+	other = room.Lease{Boot: 1, Seq: 9}
+)
+
+func request(id room.ID, peer int32) Event {
+	return Event{Kind: Request, Room: id, Peer: peer, Tokens: 16, MaxNew: 3, Deadline: time.Minute}
+}
+
+// about room 1 and its only chunk.
+func chunkEvent(k EventKind, l room.Lease, n int32) Event {
+	return Event{Kind: k, Room: 1, Lease: l, Conn: 1, Chunk: n, N: 1}
+}
+
+func settledEvent(l room.Lease, chunks int) Event {
+	return Event{Kind: Settled, Settled: room.Settled{Room: 1, Lease: l, Outcome: room.Done(), Chunks: chunks}}
+}
+
+func stepHome(id room.ID, ok bool) Event {
+	return Event{Kind: StepDone, Results: []Result{{Room: id, OK: ok}}}
+}
+
+// ways leads room 1 into each live phase. Room 2 is there to be in its way.
+var ways = [Succeeded][]Event{
+	NeedsLink:    {request(1, 7)},
+	NeedsBlocks:  {request(2, Local), request(1, 7), {Kind: LinkUp, Peer: 7, Conn: 1}},
+	Preallocated: {request(1, 7), {Kind: LinkUp, Peer: 7, Conn: 1}},
+	Receiving:    {request(1, 7), {Kind: LinkUp, Peer: 7, Conn: 1}, chunkEvent(ChunkArrived, one, 0)},
+	Ready: {request(1, 7), {Kind: LinkUp, Peer: 7, Conn: 1}, chunkEvent(ChunkArrived, one, 0),
+		request(2, Local), chunkEvent(ChunkPlaced, one, 0), settledEvent(one, 1)},
+	Unfilled:   {request(2, Local), request(1, Local)},
+	Prefilling: {request(1, Local)},
+	Beginning:  {request(1, Local), stepHome(1, true)},
+	Generating: {request(1, Local), stepHome(1, true), {Kind: Begun, Room: 1, OK: true}},
+	Draining: {request(1, 7), {Kind: LinkUp, Peer: 7, Conn: 1}, chunkEvent(ChunkArrived, one, 0),
+		{Kind: Abort, Room: 1}},
+}
+
+// inPhase returns a core in which room 1 is in phase p.
+func inPhase(t *testing.T, p Phase) *Core {
+	t.Helper()
+	blocks := 4
+	if p == NeedsBlocks {
+		blocks = 2
+	}
+	c := New(Config{Boot: 1, Blocks: blocks, QueuedMax: 4, RunningMax: 1, ChunkTokens: 16})
+	var out Effects
+	for _, ev := range ways[p] {
+		c.Step(0, ev, &out)
+	}
+	if e := c.find(1); e == nil || e.phase != p {
+		t.Fatalf("the way to %s leads to %+v", p, e)
+	}
+	return c
+}
+
+// TestEveryPhaseTakesEveryEvent steps every event in every phase, with the right and with
+// wrong names. It either is taken, and then the room can still be brought to its end, or is an
+// assertion that names the room: an answer to something that was never asked for, or a link
+// that ends with a receiver inside.
+func TestEveryPhaseTakesEveryEvent(t *testing.T) {
+	all := []Event{
+		request(1, 7), request(3, 7), request(3, Local), {Kind: Abort, Room: 1}, {Kind: Abort, Room: 3, Cause: room.Overload},
+		settledEvent(one, 1), settledEvent(one, 2), settledEvent(one, 0), settledEvent(other, 1),
+		{Kind: Settled, Settled: room.Settled{Room: 1, Lease: one, Outcome: room.Fail(room.Overload)}},
+		{Kind: LinkUp, Peer: 7, Conn: 2}, {Kind: LinkFailed, Peer: 7}, {Kind: LinkFailed, Peer: 9},
+		{Kind: LinkEnd, Conn: 1}, {Kind: LinkEnd, Conn: 9}, {Kind: LinkEnd},
+		chunkEvent(ChunkArrived, one, 0), chunkEvent(ChunkArrived, one, 1), chunkEvent(ChunkArrived, other, 0), chunkEvent(ChunkArrived, room.Lease{}, 0),
+		chunkEvent(ChunkPlaced, one, 0), chunkEvent(ChunkPlaced, other, 0), chunkEvent(ChunkOff, one, 0), chunkEvent(ChunkOff, one, 3),
+		chunkEvent(ChunkRefused, one, 0), chunkEvent(ChunkRefused, other, 0),
+		stepHome(1, true), stepHome(1, false), stepHome(2, true), {Kind: StepDone}, {Kind: StepDone, Results: []Result{{Room: 1, OK: true, Finished: true}}},
+		{Kind: Begun, Room: 1, OK: true}, {Kind: Begun, Room: 1}, {Kind: Begun, Room: 1, OK: true, Finished: true}, {Kind: Begun, Room: 3},
+		{Kind: TimerFired, Timer: room.Timer{Kind: room.DeadlineTimer, Room: 1}}, {Kind: TimerFired, Timer: room.Timer{Kind: room.ResendTimer, Room: 1}},
+		{Kind: TimerFired, Timer: room.Timer{Kind: room.DeadlineTimer, Room: 3}}, {Kind: TimerFired, Timer: tombstoneTimer}, {Kind: TimerFired}, {Kind: Drain},
+	}
+	// What answers an effect, and may therefore be impossible.
+	answers := map[EventKind]bool{LinkUp: true, LinkFailed: true, LinkEnd: true, ChunkPlaced: true, ChunkOff: true, StepDone: true, Begun: true}
+	kinds := map[EventKind]bool{}
+	for p := Phase(0); p < Succeeded; p++ {
+		for _, ev := range all {
+			kinds[ev.Kind] = true
+			c := inPhase(t, p)
+			if said := steps(c, ev); said != "" {
+				if !answers[ev.Kind] || !strings.Contains(said, "impossible in room") {
+					t.Errorf("%s in %s: %s", eventNames[ev.Kind], p, said)
+				}
+				continue
+			}
+			finish(t, c, fmt.Sprintf("%s in %s", eventNames[ev.Kind], p))
+		}
+	}
+	if len(kinds) != int(events)-1 {
+		t.Errorf("%d kinds of events were tried, there are %d", len(kinds), events-1)
+	}
+}
+
+// steps steps one event and returns what a panic said.
+func steps(c *Core, ev Event) (said string) {
+	defer func() {
+		if p := recover(); p != nil {
+			said = fmt.Sprint(p)
+		}
+	}()
+	var out Effects
+	c.Step(time.Second, ev, &out)
+	return ""
+}
+
+// finish brings everything home and aborts every room: nothing may be left.
+func finish(t *testing.T, c *Core, after string) {
+	t.Helper()
+	var out Effects
+	for range 2 {
+		for id := room.ID(1); id <= 3; id++ {
+			c.Step(time.Second, Event{Kind: Abort, Room: id}, &out)
+		}
+		var results []Result
+		var home []Event
+		for i := c.live.First(); i != room.None; i = c.live.Next(i) {
+			e := &c.rooms[i]
+			if e.inStep {
+				results = append(results, Result{Room: e.id})
+			}
+			if e.beginning {
+				home = append(home, Event{Kind: Begun, Room: e.id})
+			}
+			for _, x := range e.chunks {
+				if !x.isPlaced {
+					home = append(home, Event{Kind: ChunkOff, Room: e.id, Lease: e.lease, Chunk: x.n})
+				}
+			}
+		}
+		if len(results) > 0 {
+			home = append(home, Event{Kind: StepDone, Results: results})
+		}
+		for _, ev := range home {
+			c.Step(time.Second, ev, &out)
+		}
+	}
+	if n := c.Blocks(); !c.Idle() || n.Free != n.Total || c.slots != 0 {
+		t.Errorf("after %s: idle %v, blocks %+v, slots %d", after, c.Idle(), n, c.slots)
+	}
+}
