@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"baton/core/relay"
+	"baton/engine/weights/store"
+	"baton/serve/fleet"
+	"baton/serve/gateway"
+	"baton/serve/openai"
+)
+
+// serveFlags are what an operator chooses for a fleet on one machine.
+type serveFlags struct {
+	listen, model, name, level, kv string
+	prefill, decode, threads       int
+	unified                        int
+	kvTokens, chunkTokens, batch   int
+	running, queued                int
+	timeout, drain, keepalive      time.Duration
+	bodyBytes                      int64
+}
+
+func newServe() *cobra.Command {
+	var f serveFlags
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve a model: gateway and workers on this machine",
+		Long: `Serve starts worker processes and a gateway in front of them, and prints
+
+  ready http://HOST:PORT
+
+on standard output when requests can be served. A worker that crashes or freezes is
+started again. Logs go to standard error, the workers' with their name in front.
+
+The gateway answers
+  POST /v1/chat/completions, /v1/completions      OpenAI's API, streaming or not
+  GET  /v1/models    POST /tokenize, /detokenize  what is served, and its tokens
+  GET  /health, /metrics                          for probes and Prometheus
+  GET  /debug/requests, /debug/rooms              where everything is ("baton ps")
+
+Ctrl-C or SIGTERM once: new requests are refused, live ones may end (--drain-timeout).
+Twice: everything stops at once.`,
+		Example: `  baton serve                                  # the embedded model, 1 prefill + 1 decode
+  baton serve --model smollm2 --decode 2       # two decode workers
+  baton serve --unified 1 --threads 4          # no disaggregation, for comparison
+  baton serve --listen 0.0.0.0:8080 --max-running 64 --request-timeout 2m`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return f.run() },
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.listen, "listen", "127.0.0.1:8000", "address of the gateway, `HOST:PORT`; port 0 takes a free one")
+	fl.StringVar(&f.model, "model", store.Recall, "`NAME|PATH`: recall (embedded), smollm2, hf:OWNER/REPO/FILE, or a GGUF file")
+	fl.StringVar(&f.name, "served-model-name", "", "the `NAME` that clients use (default: the model's own)")
+	fl.IntVar(&f.prefill, "prefill", 1, "prefill workers")
+	fl.IntVar(&f.decode, "decode", 1, "decode workers")
+	fl.IntVar(&f.unified, "unified", 0, "unified workers instead, each doing both; --unified alone means 1")
+	fl.Lookup("unified").NoOptDefVal = "1"
+	fl.IntVar(&f.threads, "threads", 0, "engine threads per worker (default: cores / workers, at least 1)")
+	fl.IntVar(&f.kvTokens, "kv-tokens", 0, "tokens in each worker's KV pool (default: from the memory that is free)")
+	fl.StringVar(&f.kv, "kv", "bf16", "number format of the KV cache: bf16 or f32")
+	fl.IntVar(&f.chunkTokens, "chunk-tokens", 512, "prompt tokens per engine step")
+	fl.IntVar(&f.batch, "max-batch", 32, "requests that one worker computes at the same time")
+	fl.IntVar(&f.running, "max-running", 256, "requests that hold workers at the same time; more wait")
+	fl.IntVar(&f.queued, "max-queued-requests", 1024, "requests that may wait; more get 429")
+	fl.DurationVar(&f.timeout, "request-timeout", relay.TotalDefault, "longest time of a request; clients can lower it with X-Request-Timeout (seconds)")
+	fl.DurationVar(&f.drain, "drain-timeout", 30*time.Second, "how long live requests may go on after SIGTERM")
+	fl.DurationVar(&f.keepalive, "sse-keepalive", 15*time.Second, "silence of a stream after which a comment is sent; negative: never")
+	fl.Int64Var(&f.bodyBytes, "body-bytes", openai.BodyBytesMax, "largest request body")
+	fl.StringVar(&f.level, "log-level", "info", "debug, info, warn or error")
+	return c
+}
+
+// check refuses values that no fleet could serve with.
+func (f *serveFlags) check() error {
+	for _, flag := range []struct {
+		name string
+		v    int
+		min  int
+	}{{"threads", f.threads, 0}, {"kv-tokens", f.kvTokens, 0}, {"chunk-tokens", f.chunkTokens, 16}, {"max-batch", f.batch, 1},
+		{"max-running", f.running, 1}, {"max-queued-requests", f.queued, 0}} {
+		if flag.v < flag.min {
+			return fmt.Errorf("--%s %d: want at least %d", flag.name, flag.v, flag.min)
+		}
+	}
+	if f.timeout <= 0 || f.drain < 0 || f.bodyBytes <= 0 {
+		return errors.New("--request-timeout, --drain-timeout and --body-bytes must be above 0")
+	}
+	return nil
+}
+
+func (f *serveFlags) run() error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	out := &lockedWriter{w: os.Stderr}
+	log, err := newLog(out, f.level)
+	if err != nil {
+		return err
+	}
+	src, err := store.Resolve(f.model)
+	if err != nil {
+		return err
+	}
+	file, err := src.Open()
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	text, err := gateway.NewText(file)
+	if err != nil {
+		return err
+	}
+	if f.unified > 0 {
+		f.prefill, f.decode = 0, 0
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	ctx, now, release := signals()
+	defer release()
+	queued := f.queued
+	if queued == 0 {
+		queued = -1 // relay takes 0 for its default
+	}
+	err = fleet.Run(ctx, fleet.Config{
+		Listen: f.listen, Prefill: f.prefill, Decode: f.decode, Unified: f.unified,
+		Secret: secretEnv, Out: os.Stdout, Workers: out, Log: log, Now: now,
+		Command: func(role, name string) *exec.Cmd { return exec.Command(self, f.workerArgs(role, name)...) },
+		Times:   fleet.Times{Drain: f.drain},
+		Gateway: gateway.Config{Model: f.modelName(src.Name), Text: text, BodyBytes: f.bodyBytes, Keepalive: f.keepalive,
+			Limits:  relay.Limits{MaxRunning: f.running, MaxQueued: queued},
+			Budgets: relay.Budgets{Total: f.timeout}},
+	})
+	if errors.Is(err, fleet.ErrStopped) {
+		return exitError{code: 130} // what a shell reports for Ctrl-C
+	}
+	return err
+}
+
+// modelName is what clients call the model: a file is called by its name alone.
+func (f *serveFlags) modelName(resolved string) string {
+	if f.name != "" {
+		return f.name
+	}
+	return strings.TrimSuffix(filepath.Base(resolved), ".gguf")
+}
+
+// workerArgs is the command line of one worker process.
+func (f *serveFlags) workerArgs(role, name string) []string {
+	threads := f.threads
+	if threads == 0 {
+		threads = fleet.Threads(f.prefill + f.decode + f.unified)
+	}
+	return []string{"worker", "--role", role, "--name", name, "--model", f.model, "--log-level", f.level,
+		"--threads", strconv.Itoa(threads), "--kv-tokens", strconv.Itoa(f.kvTokens), "--kv", f.kv,
+		"--chunk-tokens", strconv.Itoa(f.chunkTokens), "--max-running", strconv.Itoa(f.batch),
+		// A worker holds at most what the gateway lets run; then only the gateway refuses.
+		"--max-queued", strconv.Itoa(f.running), "--child"}
+}
+
+// signals returns a context that ends with the first SIGINT or SIGTERM and a channel that is
+// closed by the second.
+func signals() (ctx context.Context, now <-chan struct{}, release func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	came := make(chan os.Signal, 2)
+	second := make(chan struct{})
+	over := make(chan struct{})
+	signal.Notify(came, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		for n := 0; n < 2; n++ {
+			select {
+			case <-came:
+			case <-over:
+				return
+			}
+			if n == 0 {
+				cancel()
+			} else {
+				close(second)
+			}
+		}
+	}()
+	return ctx, second, func() {
+		signal.Stop(came)
+		close(over)
+		cancel()
+	}
+}

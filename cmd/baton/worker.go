@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"baton/serve/worker"
+)
+
+// secretEnv carries the fleet's secret to its workers: an environment, unlike an argument, is
+// not shown to other users of the machine.
+const secretEnv = "BATON_SECRET"
+
+func newWorker() *cobra.Command {
+	var c worker.Config
+	var level string
+	var child bool
+	cmd := &cobra.Command{
+		Use:   "worker",
+		Short: "Run one worker (what `baton serve` starts)",
+		Long: `Worker runs one prefill, decode or unified worker. "baton serve" starts these itself;
+by hand it is for fleets on several machines and for debugging.
+
+Prefill and decode workers of a fleet know each other by a shared secret, which is read
+from the environment variable ` + secretEnv + ` (hexadecimal digits, at least 32).
+
+When the worker takes requests it prints one JSON line on standard output:
+  {"ready":true,"role":"decode","http":"127.0.0.1:41234","link":"","boot":"…","pid":7}
+
+SIGTERM: no new rooms, live ones may end, then exit.`,
+		Example: `  export ` + secretEnv + `=$(head -c 32 /dev/urandom | xxd -p -c 64)
+  baton worker --role prefill --http 0.0.0.0:9001 --link 0.0.0.0:9002
+  baton worker --role decode --http 0.0.0.0:9003`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			log, err := newLog(os.Stderr, level)
+			if err != nil {
+				return err
+			}
+			if c.Secret, err = hex.DecodeString(os.Getenv(secretEnv)); err != nil {
+				return fmt.Errorf("%s: want hexadecimal digits: %w", secretEnv, err)
+			}
+			c.Log, c.Ready = log, os.Stdout
+			if child {
+				c.Parent = os.Stdin
+			}
+			ctx, release := signal.NotifyContext(rootContext(), os.Interrupt, syscall.SIGTERM)
+			defer release()
+			return worker.Run(ctx, c)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&c.Role, "role", "", "prefill, decode or unified (required)")
+	fl.StringVar(&c.Name, "name", "", "`NAME` in logs and rows (default: role@address)")
+	fl.StringVar(&c.Model, "model", "", "`NAME|PATH` of the model (default: recall, embedded)")
+	fl.StringVar(&c.HTTP, "http", "127.0.0.1:0", "address for legs, `HOST:PORT`")
+	fl.StringVar(&c.Link, "link", "127.0.0.1:0", "address for links of decode workers, `HOST:PORT`; prefill only")
+	fl.IntVar(&c.Sizes.Threads, "threads", 0, "engine threads (default: one per core)")
+	fl.IntVar(&c.Sizes.KVTokens, "kv-tokens", 0, "tokens in the KV pool (default: from the memory that is free)")
+	fl.IntVar(&c.Sizes.MaxRunning, "max-running", worker.RunningDefault, "rooms that compute at the same time")
+	fl.IntVar(&c.Sizes.MaxQueued, "max-queued", worker.QueuedDefault, "rooms that may wait")
+	fl.IntVar(&c.Sizes.ChunkTokens, "chunk-tokens", worker.ChunkDefault, "prompt tokens per engine step")
+	fl.StringVar(&c.Sizes.KV, "kv", "bf16", "number format of the KV cache: bf16 or f32")
+	fl.BoolVar(&c.Canary, "canary", false, "fill free blocks with a pattern and check it (slow)")
+	fl.DurationVar(&c.Grace, "grace", worker.GraceDefault, "how long live rooms may go on at the end")
+	fl.StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	fl.BoolVar(&child, "child", false, "end when standard input ends")
+	fl.MarkHidden("child")
+	cmd.MarkFlagRequired("role")
+	return cmd
+}
