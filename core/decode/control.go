@@ -146,7 +146,7 @@ func (c *Core) fail(now time.Duration, e *entry, o room.Outcome, out *Effects) {
 		return
 	}
 	if e.phase.leased() && e.word >= 0 {
-		out.add(Effect{Kind: SendCancel, Room: e.id, Conn: e.conn, Cancel: room.Cancel{Room: e.id, Lease: e.lease}})
+		out.add(Effect{Kind: SendCancel, Room: e.id, Conn: e.conn, Cancel: room.Cancel{Room: e.id, Lease: e.lease, Cause: o.Cause}})
 	}
 	e.outcome = o
 	c.move(e, Draining, now)

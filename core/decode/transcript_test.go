@@ -132,7 +132,7 @@ func describe(e Effect) string {
 		p := e.Prealloc
 		return fmt.Sprintf("send prealloc %d lease %d on connection %d: %d tokens, %v left", p.Room, p.Lease.Seq, p.Conn, p.Tokens, p.Left)
 	case SendCancel:
-		return fmt.Sprintf("send cancel %d lease %d on connection %d", e.Cancel.Room, e.Cancel.Lease.Seq, e.Conn)
+		return fmt.Sprintf("send cancel %d lease %d on connection %d: %s", e.Cancel.Room, e.Cancel.Lease.Seq, e.Conn, e.Cancel.Cause)
 	case Place:
 		if !e.OK {
 			return fmt.Sprintf("turn away chunk %d of %d lease %d", e.Chunk, e.Room, e.Lease.Seq)

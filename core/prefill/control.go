@@ -138,7 +138,10 @@ func (c *Core) bind(now time.Duration, e *entry, p *room.Prealloc, out *Effects)
 
 // cancel ends a room because decode gave the lease up.
 func (c *Core) cancel(now time.Duration, x room.Cancel, out *Effects) {
-	o := room.Fail(room.Cancelled)
+	if x.Cause == room.NoCause {
+		x.Cause = room.Cancelled
+	}
+	o := room.Fail(x.Cause)
 	e, s := c.find(x.Room), c.tombs.Find(x.Room)
 	switch {
 	case e != nil && (e.lease == x.Lease || e.lease == (room.Lease{})):

@@ -79,18 +79,12 @@ func event(t *testing.T, kind string, a args, now time.Duration) Event {
 	case "request":
 		return Event{Kind: Request, Room: id, Tokens: a.num("tokens"), Deadline: now + a.time("left")}
 	case "abort":
-		ev := Event{Kind: Abort, Room: id}
-		if s := a.m["cause"]; s != "" {
-			if err := ev.Cause.UnmarshalText([]byte(s)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return ev
+		return Event{Kind: Abort, Room: id, Cause: a.cause()}
 	case "prealloc":
 		return Event{Kind: Prealloc, Prealloc: room.Prealloc{Room: id, Lease: l, Conn: room.Conn(a.num("conn")),
 			Tokens: a.num("tokens"), From: a.num("from"), Left: a.time("left")}}
 	case "cancel":
-		return Event{Kind: Cancel, Cancel: room.Cancel{Room: id, Lease: l}}
+		return Event{Kind: Cancel, Cancel: room.Cancel{Room: id, Lease: l, Cause: a.cause()}}
 	case "step":
 		ev := Event{Kind: StepDone}
 		for _, s := range strings.Split(a.m["rooms"], ",") {
@@ -215,4 +209,11 @@ func (a args) time(k string) time.Duration {
 		a.t.Fatal(err)
 	}
 	return d
+}
+
+func (a args) cause() (c room.Cause) {
+	if err := c.UnmarshalText([]byte(a.m["cause"])); err != nil {
+		a.t.Fatal(err)
+	}
+	return c
 }

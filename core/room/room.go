@@ -69,10 +69,12 @@ type Prealloc struct {
 	Left   time.Duration // time left of the request's deadline when this was sent
 }
 
-// Cancel says, from decode to prefill: the lease is given up.
+// Cancel says, from decode to prefill: the lease is given up. Cause is why, so that the
+// outcome of prefill's leg carries the first cause too; without one it counts as Cancelled.
 type Cancel struct {
 	Room  ID
 	Lease Lease
+	Cause Cause
 }
 
 // Settled is prefill's final word on a lease: outcome, abort acknowledgement and the promise
