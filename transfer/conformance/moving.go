@@ -59,7 +59,7 @@ func wordsArriveInOrder(t *testing.T, f Factory) {
 	const n = 500
 	for i := uint64(1); i <= n; i++ {
 		r.decode.Prealloc(c, room.Prealloc{Room: room.ID(i), Lease: lease(i), Conn: c, Tokens: 100, From: 32, Left: 7})
-		r.decode.Cancel(c, room.Cancel{Room: room.ID(i), Lease: lease(i)})
+		r.decode.Cancel(c, room.Cancel{Room: room.ID(i), Lease: lease(i), Cause: room.Deadline})
 		r.prefill.Settle(room.Settled{Room: room.ID(i), Lease: lease(i), Outcome: room.Fail(room.Overload), Chunks: 3})
 	}
 	for i, e := range r.await(n, is("prefill.Prealloc")) {
@@ -68,8 +68,8 @@ func wordsArriveInOrder(t *testing.T, f Factory) {
 		}
 	}
 	for i, e := range r.await(n, is("prefill.Cancel")) {
-		if e.cancel.Room != room.ID(i+1) {
-			t.Fatalf("cancel %d is of room %s", i, e.cancel.Room)
+		if want := (room.Cancel{Room: room.ID(i + 1), Lease: lease(uint64(i + 1)), Cause: room.Deadline}); e.cancel != want {
+			t.Fatalf("got %+v, want %+v", e.cancel, want)
 		}
 	}
 	for i, e := range r.await(n, is("decode.Settled")) {

@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"io"
 
+	"baton/core/room"
 	"baton/transfer"
 )
 
@@ -114,7 +115,7 @@ func Parse(frame []byte) (Message, error) {
 	case KindPrealloc:
 		m = c.prealloc()
 	case KindCancel:
-		m = Cancel{c.room(), c.lease()}
+		m = Cancel{Room: c.room(), Lease: c.lease(), Cause: room.Cause(c.u8())}
 	case KindSettled:
 		m = c.settled()
 	case KindGrant:

@@ -209,8 +209,14 @@ func (m Prealloc) check() error {
 	return checkRef(m.Room, m.Lease)
 }
 
-func (m Cancel) put(b []byte) []byte { return putRef(b, m.Room, m.Lease) }
-func (m Cancel) check() error        { return checkRef(m.Room, m.Lease) }
+func (m Cancel) put(b []byte) []byte { return append(putRef(b, m.Room, m.Lease), byte(m.Cause)) }
+
+func (m Cancel) check() error {
+	if m.Cause > room.Internal {
+		return fmt.Errorf("cause %d", m.Cause)
+	}
+	return checkRef(m.Room, m.Lease)
+}
 
 func (m Settled) put(b []byte) []byte {
 	b = append(putRef(b, m.Room, m.Lease), byte(m.Outcome.Kind), byte(m.Outcome.Cause))
