@@ -78,7 +78,7 @@ func (t *Tokenizer) loadTokens(f *gguf.File) (byName map[string]int32, err error
 		return nil, fmt.Errorf("tokenizer.ggml.token_type has %d integers (%q) for %d tokens", len(types), f.Kind("tokenizer.ggml.token_type"), len(names))
 	}
 	t.text, t.kind = make([]string, len(names)), make([]kind, len(names))
-	t.whole, t.selfish = make([]bool, len(names)), make([]atomic.Int32, len(names))
+	t.whole, t.reached = make([]bool, len(names)), make([]atomic.Int32, len(names))
 	byName = make(map[string]int32, len(names))
 	for i, name := range names {
 		id := int32(i)

@@ -13,7 +13,8 @@ type splitter func(s string) int
 
 // splitters are the pre-tokenizers by the name in tokenizer.ggml.pre. The regular expressions
 // that they stand for are at each function; they were compared with the reference
-// implementation on the texts in testdata.
+// implementation on the texts in testdata. "default", or no name, is what old files say that
+// were made of GPT-2's tokenizer.
 var splitters = map[string]struct {
 	split  splitter
 	wholes bool // ignore_merges: a piece that is a token is taken whole

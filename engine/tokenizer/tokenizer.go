@@ -16,7 +16,7 @@ type Tokenizer struct {
 	bytes   [256]int32 // token of a single byte, -1 if the vocabulary lacks it
 	split   splitter
 	wholes  bool           // a piece that is a token is never merged from parts (ignore_merges)
-	selfish []atomic.Int32 // by id: does merging the token's own text give the token? 0 not known
+	reached []atomic.Int32 // by id: does merging the token's own text give the token? 0 not known
 
 	user     *trie // user-defined tokens: found in every text
 	special  *trie // these and the special ones: found if the caller asks
@@ -44,8 +44,8 @@ const (
 func (k kind) special() bool { return k == kindControl || k == kindUnknown }
 
 const (
-	selfYes = 1
-	selfNo  = 2
+	reachedYes = 1
+	reachedNo  = 2
 )
 
 // Encode returns the tokens of text. With parseSpecial, the names of special tokens inside it
@@ -89,18 +89,18 @@ func (t *Tokenizer) appendPiece(dst []int32, piece string, m *merger) []int32 {
 	}
 	// A token that merging its own text gives is the answer; for one that merges cannot reach,
 	// or reach otherwise, the merges count. Which it is is found out once per token.
-	switch t.selfish[id].Load() {
-	case selfYes:
+	switch t.reached[id].Load() {
+	case reachedYes:
 		return append(dst, id)
-	case selfNo:
+	case reachedNo:
 		return m.merge(dst, t, piece)
 	}
 	n := len(dst)
 	dst = m.merge(dst, t, piece)
 	if len(dst) == n+1 && dst[n] == id {
-		t.selfish[id].Store(selfYes)
+		t.reached[id].Store(reachedYes)
 	} else {
-		t.selfish[id].Store(selfNo)
+		t.reached[id].Store(reachedNo)
 	}
 	return dst
 }
