@@ -31,6 +31,7 @@ type serveFlags struct {
 	running, queued                int
 	timeout, drain, keepalive      time.Duration
 	bodyBytes                      int64
+	canary                         bool
 }
 
 func newServe() *cobra.Command {
@@ -79,6 +80,7 @@ Twice: everything stops at once.`,
 	fl.DurationVar(&f.drain, "drain-timeout", 30*time.Second, "how long live requests may go on after SIGTERM")
 	fl.DurationVar(&f.keepalive, "sse-keepalive", 15*time.Second, "silence of a stream after which a comment is sent; negative: never")
 	fl.Int64Var(&f.bodyBytes, "body-bytes", openai.BodyBytesMax, "largest request body")
+	fl.BoolVar(&f.canary, "canary", false, "workers fill free blocks with a pattern and check it (slow)")
 	fl.StringVar(&f.level, "log-level", "info", "debug, info, warn or error")
 	return c
 }
@@ -165,11 +167,15 @@ func (f *serveFlags) workerArgs(role, name string) []string {
 	if threads == 0 {
 		threads = fleet.Threads(f.prefill + f.decode + f.unified)
 	}
-	return []string{"worker", "--role", role, "--name", name, "--model", f.model, "--log-level", f.level,
+	args := []string{"worker", "--role", role, "--name", name, "--model", f.model, "--log-level", f.level,
 		"--threads", strconv.Itoa(threads), "--kv-tokens", strconv.Itoa(f.kvTokens), "--kv", f.kv,
 		"--chunk-tokens", strconv.Itoa(f.chunkTokens), "--max-running", strconv.Itoa(f.batch),
 		// A worker holds at most what the gateway lets run; then only the gateway refuses.
 		"--max-queued", strconv.Itoa(f.running), "--child"}
+	if f.canary {
+		args = append(args, "--canary")
+	}
+	return args
 }
 
 // signals returns a context that ends with the first SIGINT or SIGTERM and a channel that is

@@ -169,7 +169,7 @@ func (g *Gateway) inspection(ctx context.Context) (*Inspection, error) {
 		for _, m := range l.roster.members {
 			if !m.gone {
 				in.Workers = append(in.Workers, WorkerView{Up: m.usable(), Legs: m.load,
-					Worker: observe.Worker{Name: m.Name, Role: m.Role, Boot: m.Boot, PID: m.PID, Link: m.Link}})
+					Worker: observe.Worker{Name: m.Name, Role: m.Role, Boot: m.Boot, PID: m.PID, HTTP: m.HTTP, Link: m.Link}})
 				addrs = append(addrs, m.HTTP)
 			}
 		}

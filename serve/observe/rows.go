@@ -56,6 +56,7 @@ type Worker struct {
 	Role     string           `json:"role"`
 	Boot     string           `json:"boot"`
 	PID      int              `json:"pid"`
+	HTTP     string           `json:"http"`           // address of its own /metrics, /health and /debug/rooms
 	Link     string           `json:"link,omitempty"` // address where decode workers dial, prefill only
 	Draining bool             `json:"draining"`
 	UptimeMS int64            `json:"uptime_ms"`

@@ -251,7 +251,7 @@ func (w *Worker) Snapshot() (observe.Snapshot, bool) { return asked(w, w.snapsho
 func (w *Worker) snapshot() observe.Snapshot {
 	now, b := w.now(), w.node.blocks()
 	s := observe.Snapshot{
-		Worker: observe.Worker{Name: w.name, Role: w.cfg.Role, Boot: w.boot.String(), PID: os.Getpid(), Link: w.linkAddr,
+		Worker: observe.Worker{Name: w.name, Role: w.cfg.Role, Boot: w.boot.String(), PID: os.Getpid(), HTTP: w.HTTP(), Link: w.linkAddr,
 			Draining: w.draining.Load(), UptimeMS: now.Milliseconds(), Queues: map[string]observe.Queue{},
 			Blocks: observe.Blocks{Total: b.Total, Free: b.Free, Cached: b.Cached, Held: b.Held, Quarantined: b.Quarantined}},
 		Rooms: []observe.Room{},
