@@ -9,8 +9,10 @@
 // What may be relied on (labels are cited in code and tests):
 //
 //	G1  exactly one End per Arrive; nothing is forwarded behind it
-//	G2  a leg that fails before the first token closes its peer in the same step; a prefill leg
-//	    that fails behind the first token has nothing left to do, and the stream goes on
+//	G2  a leg that fails before the first token closes its peer in the same step. Two ends of a
+//	    prefill leg fail nothing: one behind the first token, because nothing is left to do,
+//	    and "cancelled" where nobody cancelled, because it echoes decode, whose own end, on
+//	    its way, has the cause
 //	G3  a client that leaves closes both legs in the same step, in every phase
 //	G4  every leg that was opened is released exactly once, when it has ended or its close is
 //	    confirmed; the request is forgotten only then

@@ -18,6 +18,12 @@ func (c *Core) legFailed(r *request, ev Event) {
 		}
 		return
 	}
+	if ev.Leg == Prefill && ev.Said && o.Cause == room.Cancelled && r.legs[Decode].state.live() {
+		// We did not cancel, so decode gave the lease up and prefill heard of it first. Why it
+		// did, decode says itself: its end is on its way.
+		c.accepted(r)
+		return
+	}
 	again := true
 	switch o.Cause {
 	case room.ClientError, room.Cancelled:

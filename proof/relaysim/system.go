@@ -45,6 +45,7 @@ const (
 	Fire         // a timer
 	Break        // a leg ends with a cause
 	Early        // a decode leg ends without a finish reason
+	Echo         // a prefill leg ends because decode did: it says cancelled, and may be heard first
 	Silence      // a leg does nothing any more
 	Leave        // the client is gone
 	Drain
@@ -70,7 +71,7 @@ func (s *System) Class(e Event) explore.Class {
 	switch e.Kind {
 	case Fire:
 		return explore.Timer
-	case Break, Early, Silence, Nobody:
+	case Break, Early, Echo, Silence, Nobody:
 		return explore.Fault
 	case Leave, Drain:
 		return explore.Environment
@@ -135,6 +136,9 @@ func (s *System) legEvents(r *request, n uint8, at relay.Leg, dst []Event) []Eve
 	}
 	if len(s.scope.Causes) > 0 && at == relay.Decode && l.state == working {
 		dst = append(dst, Event{Kind: Early, Req: n, Leg: at})
+	}
+	if at == relay.Prefill && r.legs[relay.Decode].failed {
+		dst = append(dst, Event{Kind: Echo, Req: n})
 	}
 	if s.scope.Silent {
 		dst = append(dst, Event{Kind: Silence, Req: n, Leg: at})
@@ -201,6 +205,8 @@ func (s *System) Apply(w *World, e Event) error {
 		l.finish(post{outcome: room.Fail(e.Cause), said: e.Said})
 	case Early:
 		l.finish(post{outcome: room.Done()})
+	case Echo:
+		l.finish(post{outcome: room.Fail(room.Cancelled), said: true})
 	case Silence:
 		l.silent = true
 	}
@@ -208,7 +214,7 @@ func (s *System) Apply(w *World, e Event) error {
 }
 
 func (l *leg) finish(p post) {
-	l.state = finished
+	l.state, l.failed = finished, p.outcome.Kind != room.Success
 	p.kind = relay.LegEnd
 	l.say(p)
 }
@@ -239,7 +245,7 @@ func (s *System) Key(w *World, b []byte) []byte {
 }
 
 func (l *leg) key(b []byte) []byte {
-	b = append(b, '|', byte(l.state), byte(l.worker), byte(l.pieces), flag(l.closed), flag(l.silent), flag(l.loaded), l.posted)
+	b = append(b, '|', byte(l.state), byte(l.worker), byte(l.pieces), flag(l.closed)|flag(l.failed)<<1, flag(l.silent), flag(l.loaded), l.posted)
 	for _, p := range l.waiting[:l.posted] {
 		b = append(b, byte(p.kind), byte(p.outcome.Kind), byte(p.outcome.Cause), flag(p.finished)|flag(p.said)<<1)
 	}
@@ -346,6 +352,8 @@ func (s *System) Name(w *World, e Event) string {
 		return fmt.Sprintf("%s ends: %s", leg, e.Cause)
 	case Early:
 		return leg + " ends early"
+	case Echo:
+		return leg + " ends: cancelled by decode"
 	case Silence:
 		return leg + " falls silent"
 	case Leave:

@@ -56,6 +56,7 @@ type leg struct {
 	pieces  int  // brought so far
 	closed  bool // Close was asked for
 	silent  bool
+	failed  bool // the worker ended it, and not with a success
 	loaded  bool // counted as load of its worker
 	waiting [lineMax]post
 	posted  uint8
@@ -170,6 +171,9 @@ func (s *System) perform(w *World, e relay.Effect) error {
 			return fmt.Errorf("G1: request %d ends twice, %s after %s", e.Req, e.Outcome, r.outcome)
 		}
 		r.ended, r.outcome = true, e.Outcome
+		if e.Outcome.Cause == room.Cancelled && !r.gone {
+			return fmt.Errorf("CAUSE: request %d ends as cancelled, and nobody cancelled it", e.Req)
+		}
 		if e.Outcome.Kind == room.Success && !e.Finished || !e.Outcome.Ended() {
 			return fmt.Errorf("STREAM: request %d ends as %s without a finish reason", e.Req, e.Outcome)
 		}
@@ -206,7 +210,7 @@ func (s *System) check(w *World, ev relay.Event) error {
 			return fmt.Errorf("G2: request %d has ended as %s, and %d legs are open", i+1, r.outcome, open)
 		}
 	}
-	if ev.Kind == relay.LegEnd && ev.Outcome.Kind != room.Success {
+	if ev.Kind == relay.LegEnd && ev.Outcome.Kind != room.Success && ev.Outcome.Cause != room.Cancelled {
 		r := w.of(ev.Req)
 		peer := &r.legs[ev.Leg.Peer()]
 		if !r.forwarded && r.attempt == ev.Attempt && r.placing == 0 && peer.state != none && peer.loaded && !peer.closed {
