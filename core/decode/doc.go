@@ -1,2 +1,65 @@
-// Package decode decides everything that a decode worker does with its rooms.
+// Package decode decides everything that a decode worker does with its rooms: which are
+// accepted, who gets blocks and a lease, which bytes may go where, who generates, and when
+// memory is free again. A worker of the unified role is this core with rooms whose peer is
+// Local: they prefill here.
+//
+// It never blocks, reads a clock, starts a goroutine, does I/O or looks at a token or a byte
+// of KV. The driver (serve/worker) feeds it events and does its effects in order; it has no
+// opinion of its own about rooms. proof/sim runs this package, unchanged, in every order.
+// Drivers and proof may import it; other cores and the engine may not.
+//
+// # Life of a room
+//
+//	           no link        link up        blocks           chunk       word and all chunks
+//	Request ──▶ NeedsLink ──▶ NeedsBlocks ──▶ Preallocated ──▶ Receiving ──▶ Ready
+//	                              │ local                                       │ slot
+//	                              └──▶ Unfilled ──slot──▶ Prefilling ──▶ Beginning ──▶ Generating ──▶ Succeeded
+//
+//	any of them ──▶ Draining ──▶ Failed
+//
+// Whatever ends a room early goes through Draining, which is left at once if nothing of the
+// room is under way. The leg ends only then: its End says that no receiver, step or first
+// token of it is left. phase.go says of each phase whose move it is and what ends it
+// otherwise.
+//
+// Blocks for the whole prompt and the whole output are reserved before Prealloc is sent.
+// There is no retraction: a room that has blocks keeps them until its end, so the pool bounds
+// how many rooms are admitted, by the longest output that they may have.
+//
+// # Invariants
+//
+// Code and tests cite these labels. "Removed" is the shortest way in which things break
+// without the rule, as the explorer finds it.
+//
+//	D1  Every word and chunk names its lease and counts only under the lease that the room
+//	    holds. A chunk is let in only while that lease waits, on the connection that it is
+//	    bound to, within the prompt, and into blocks that no chunk was let into before.
+//	    Removed: 18 events to bytes of another lease; 19 to a start on the old life's word.
+//	D2  A room is Ready only with prefill's word and every chunk that the word counts, and
+//	    with every block filled. Removed: 7 events to incomplete KV, without any fault.
+//	D3  A block that a receiver is inside of, or that the engine or the first token uses, is
+//	    pinned. An end meanwhile tells prefill at once and waits for it. Removed: 8 events to
+//	    a receiver that writes a released block.
+//	D4  A chunk that cannot come any more is an event: the link that ended (after its
+//	    receivers are off), or bytes that were refused. Every waiting lease on that link is
+//	    given up. Removed: 10 and 9 events to a room that only its deadline ends.
+//	D5  Sticky. The first decision is the outcome, nothing revives after it, and tokens go to
+//	    the client only before it.
+//	D6  One release. Blocks, lease and slot are released and legs end in end alone.
+//	D7  A lease never repeats: it is the boot of this process and a counter. Removed: 19
+//	    events to a start on the word that was meant for the life before.
+//	D8  A deadline in every phase but the drain, which waits for things that touch memory: the
+//	    engine returns, and the transport bounds every read (QUIET: a timer is no proof).
+//	D9  First come, first served (sched.S1), for blocks among the rooms whose link stands, and
+//	    for slots among those that are ready. What can never fit is refused as a client's
+//	    error.
+//	D10 Bounded. QueuedMax rooms have no slot, RunningMax have one; peers and tombstones have
+//	    limits in core/room.
+//
+// The tombstone answers a Request that its Abort overtook. Cancel and the repeated Prealloc
+// are there for speed: the explorer finds nothing that breaks without them.
+//
+// A driver owes the core: one answer for each Dial, Step and Begin, one ChunkPlaced or
+// ChunkOff for each receiver let in, and LinkEnd after the receivers of the link are off;
+// anything else it may lose, repeat or reorder.
 package decode

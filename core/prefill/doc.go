@@ -1,2 +1,54 @@
-// Package prefill decides everything that a prefill worker does with its rooms.
+// Package prefill decides everything that a prefill worker does with its rooms: which are
+// accepted, which compute next, what is written where, what decode is told, and when memory
+// is free again.
+//
+// It never blocks, reads a clock, starts a goroutine, does I/O or looks at a token or a byte
+// of KV. The driver (serve/worker) feeds it events and does its effects in order; it has no
+// opinion of its own about rooms. proof/sim runs this package, unchanged, in every order.
+// Drivers and proof may import it; other cores and the engine may not.
+//
+// # Life of a room
+//
+//	              Request                     Prealloc
+//	(nothing) ──▶ NeedsPrealloc ─────────────▶ Queued ──▶ Computing ──▶ Writing ──▶ Succeeded
+//	          ──▶ NeedsRequest  ───Request───▶   │            │            │
+//	  Prealloc         └────────────────────────┴────────────┴────────────┴─▶ Draining ──▶ Failed
+//
+// Whatever ends a room early (Abort, Cancel, deadline, a failed step or write) goes through
+// Draining, which is left at once if nothing of the room is under way. phase.go says of each
+// phase whose move it is and what ends it otherwise.
+//
+// # Invariants
+//
+// Code and tests cite these labels. "Removed" is the shortest way in which things break
+// without the rule, as the explorer finds it.
+//
+//	P1  One word. A live room says its final word in settle alone, once, and nothing is
+//	    written under its lease afterwards: Settled is a promise, not a status. Whatever asks
+//	    again gets the same word from the tombstone. A write that is done says nothing about
+//	    whether the chunk arrived, so a success says how many chunks there were.
+//	P2  Drain before release. Blocks are freed, and the word is said, only when the engine
+//	    step and every write of the room have come home. Removed: 6 events to a block that is
+//	    freed while the engine writes it.
+//	P3  Sticky. The first decision is the outcome; Draining and the end are never left
+//	    backwards. Removed: the bug that this project began with, in 8 events.
+//	P4  One release. Blocks are released and legs end in settle alone.
+//	P5  A tombstone answers what comes after the end, or before the beginning when an Abort or
+//	    Cancel overtakes it. Removed: 5 events to a room that only a timer ends.
+//	P6  A lease is served once. When a tombstone goes it leaves a floor for the boot of its
+//	    lease, and no lease at or below it is served. A word said on a lease that no tombstone
+//	    keeps raises the floor at once. Removed: 13 events to KV mixed from two passes. The
+//	    price is that a Prealloc which is later than TombstonesMax other rooms is refused, and
+//	    the gateway tries again.
+//	P7  One lease per room, and one connection per lease: the one that Prealloc named. If it
+//	    is gone, the write fails; it never goes elsewhere.
+//	P8  A deadline in every phase but the drain, which waits for things that touch memory:
+//	    the engine returns, and the transport bounds every write (QUIET: a timer is no proof).
+//	P9  First come, first served (sched.S1): blocks are taken when a room enters its first
+//	    step, in order of arrival. A prompt that can never fit is refused as a client's error.
+//	P10 Bounded. QueuedMax rooms wait and as many half rooms, whose Request is missing;
+//	    RunningMax are in flight; tombstones and floors have limits in core/room.
+//
+// A driver owes the core: one StepDone for each Step, one WriteDone for each Write, whatever
+// becomes of the link; anything else it may lose, repeat or reorder.
 package prefill

@@ -1,5 +1,6 @@
 // Package room holds the words that every part of Baton shares: the room, its lease, its
-// outcome, the three control messages of the room protocol and the names that operators see.
+// outcome, the three control messages of the room protocol, the names that operators see,
+// limits, named timers, and the small tables in which the cores keep their rooms.
 //
 // It decides nothing and never reads a clock, starts a goroutine or does I/O. Everybody may
 // import it; it imports the standard library only.
