@@ -2,8 +2,10 @@ package worker
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"baton/core/room"
 	"baton/engine/model"
@@ -86,4 +88,27 @@ func BenchmarkRecall(b *testing.B) {
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
 		})
 	}
+}
+
+// BenchmarkCancelToBlocksFree measures from the close of a decode leg's connection to the moment
+// when its blocks can be given out again, in the middle of a transfer that never comes.
+func BenchmarkCancelToBlocksFree(b *testing.B) {
+	p, f := start(b, Prefill, 64)
+	d, _ := start(b, Decode, 64)
+	r := rand.New(rand.NewPCG(1, 1))
+	var took []time.Duration
+	for range b.N {
+		q := ask(r, 200, 20, f.vocab)
+		q.Link = p.Link()
+		c := open(b, d, Decode, q).accepted()
+		inQueue(b, d, q.Room, room.Transfer)
+		began := time.Now()
+		c.cancel()
+		until(b, "the blocks are free", func() bool { return look(b, d).Worker.Blocks.Held == 0 })
+		took = append(took, time.Since(began))
+		<-c.over
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-us")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-us")
 }

@@ -314,8 +314,8 @@ func (w *Worker) serveHealth(rw http.ResponseWriter, _ *http.Request) {
 	reply(rw, status, h)
 }
 
-// info is the answer of GET /server_info.
-type info struct {
+// about is the answer of GET /server_info.
+type about struct {
 	Model       string `json:"model"`
 	Boot        string `json:"boot"`
 	Role        string `json:"role"`
@@ -335,7 +335,7 @@ type info struct {
 
 func (w *Worker) serveInfo(rw http.ResponseWriter, _ *http.Request) {
 	z := w.cfg.Sizes
-	reply(rw, http.StatusOK, info{
+	reply(rw, http.StatusOK, about{
 		Model: w.served.Name, Boot: w.boot.String(), Role: w.cfg.Role, Name: w.name, Link: w.linkAddr,
 		Manifest: fmt.Sprintf("%016x", transfer.Sum(w.served.Manifest)), MaxModelLen: w.served.Context,
 		Vocab: w.served.Vocab, Blocks: w.served.Engine.Blocks(), BlockTokens: room.BlockTokens,

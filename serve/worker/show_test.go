@@ -138,8 +138,8 @@ func TestHealthMeansProgress(t *testing.T) {
 func TestServerInfoNamesWhatMustMatch(t *testing.T) {
 	p, _ := start(t, Prefill, 16)
 	d, _ := start(t, Decode, 16)
-	var a, b info
-	for w, into := range map[*Worker]*info{p: &a, d: &b} {
+	var a, b about
+	for w, into := range map[*Worker]*about{p: &a, d: &b} {
 		if _, body := get(t, w, "/server_info"); json.Unmarshal([]byte(body), into) != nil {
 			t.Fatal(body)
 		}
