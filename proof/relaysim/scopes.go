@@ -41,6 +41,8 @@ func Scopes() []Named {
 			Options: explore.Options{Ask: explore.TERM, Must: retried}},
 		{Name: "relay PROMPT two queued", Scope: with(two, func(sc *Scope) { sc.Prefills = 0 }),
 			Options: explore.Options{Ask: explore.PROMPT, Must: shared}},
+		{Name: "relay PROMPT two pairs, lean", Scope: with(two, func(sc *Scope) { sc.Tokens = 0 }),
+			Options: explore.Options{Ask: explore.PROMPT, Must: shared}},
 		{Name: "relay TERM drain", Scope: with(one, func(sc *Scope) { sc.Requests, sc.Drain, sc.Gone, sc.Prefills, sc.Limits.MaxTries = 2, true, true, 0, 1 }),
 			Options: explore.Options{Ask: explore.TERM, Must: []string{"success", "overload", "cancelled"}}},
 		{Name: "relay PROMPT two pairs", Scope: two, Options: explore.Options{Ask: explore.PROMPT, Must: shared}, Nightly: true},
