@@ -24,10 +24,18 @@ func (y *System) doP(w *world, ev prefill.Event) error {
 			return err
 		}
 	}
-	if err := audit("prefill", w.p.Blocks(), w.p.Idle(), w.owedP, w.p.Rooms, &w.sureP); err != nil {
+	if err := audit("prefill", w.p.Blocks(), w.p.Idle(), w.owedP); err != nil {
+		return err
+	}
+	y.decided, y.here = [roomsMax]room.Outcome{}, 0
+	w.p.Rooms(y.note)
+	if err := y.stands("prefill", &w.sureP); err != nil {
 		return err
 	}
 	// Writes into a connection that is not there return at once.
+	if len(y.failed) == 0 {
+		return nil
+	}
 	answers, failed := y.answers, append([]uint32(nil), y.failed...)
 	for _, x := range failed {
 		if err := y.returned(w, x, false); err != nil {
@@ -38,9 +46,8 @@ func (y *System) doP(w *world, ev prefill.Event) error {
 	return nil
 }
 
-// audit checks what a core says of its pool, that an idle core owes and holds nothing, and
-// that no decision is taken back.
-func audit(who string, n blocks.Count, idle bool, owed uint8, rooms func(func(room.View) bool), sure *[roomsMax]room.Outcome) error {
+// audit checks what a core says of its pool, and that an idle core owes and holds nothing.
+func audit(who string, n blocks.Count, idle bool, owed uint8) error {
 	switch {
 	case n.Total != n.Free+n.Cached+n.Held+n.Quarantined:
 		return fmt.Errorf("%s counts its blocks wrong: %+v", who, n)
@@ -49,18 +56,18 @@ func audit(who string, n blocks.Count, idle bool, owed uint8, rooms func(func(ro
 	case idle && owed != 0:
 		return fmt.Errorf("TERM: %s is idle and has not ended every leg that it accepted", who)
 	}
-	var now [roomsMax]room.Outcome
-	var err error
-	rooms(func(v room.View) bool {
-		r := v.Room - 1
-		now[r] = v.Outcome
-		if sure[r].Ended() && sure[r] != v.Outcome {
-			err = fmt.Errorf("CAUSE: %s decided %s for room %d and then %s", who, sure[r], v.Room, v.Outcome)
+	return nil
+}
+
+// stands checks that no decision was taken back. y.decided holds what the core says now.
+func (y *System) stands(who string, sure *[roomsMax]room.Outcome) error {
+	for r, o := range y.decided {
+		if sure[r].Ended() && y.here>>r&1 == 1 && o != sure[r] {
+			return fmt.Errorf("CAUSE: %s decided %s for room %d and then %s", who, sure[r], r+1, o)
 		}
-		return true
-	})
-	*sure = now
-	return err
+		sure[r] = o
+	}
+	return nil
 }
 
 func (y *System) effectP(w *world, x *prefill.Effect) error {
@@ -214,7 +221,12 @@ func (y *System) doD(w *world, ev decode.Event) error {
 	if want := int(bit(ev.Kind == decode.ChunkArrived)); y.places != want {
 		return fmt.Errorf("a chunk got %d answers instead of %d", y.places, want)
 	}
-	return audit("decode", w.d.Blocks(), w.d.Idle(), w.owedD, w.d.Rooms, &w.sureD)
+	if err := audit("decode", w.d.Blocks(), w.d.Idle(), w.owedD); err != nil {
+		return err
+	}
+	y.decided, y.here = [roomsMax]room.Outcome{}, 0
+	w.d.Rooms(y.note)
+	return y.stands("decode", &w.sureD)
 }
 
 func (y *System) effectD(w *world, x *decode.Effect) error {

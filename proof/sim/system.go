@@ -51,10 +51,23 @@ type System struct {
 	places   int      // Place in the last step
 	failed   []uint32 // writes of the last step that have no connection
 	arriving uint32   // the chunk that decode is being asked about
+
+	// What a core shows of its rooms; note fills it, made once because it is called so often.
+	note    func(room.View) bool
+	decided [roomsMax]room.Outcome
+	here    uint8 // live rooms, one bit each
 }
 
 // New returns the system of a scope.
-func New(sc Scope) *System { return &System{scope: sc} }
+func New(sc Scope) *System {
+	y := &System{scope: sc}
+	y.note = func(v room.View) bool {
+		y.decided[v.Room-1] = v.Outcome
+		y.here |= 1 << (v.Room - 1)
+		return true
+	}
+	return y
+}
 
 // Init returns a world in which the gateway has just sent every request to both sides.
 func (y *System) Init() world {
