@@ -54,7 +54,7 @@ func archTables() []*table {
 			func(c pageCall, n int) { c.mixInParts(&mixBF16AVX2, n) },
 			func(c pageCall, n int) { c.mixInParts(&mixF32AVX2, n) },
 		},
-		softmaxPage: softmaxPageAVX2,
+		softmaxPage: [2]func(*float32, int, int, int) float32{softmaxPageAVX2, softmaxPageAVX2},
 		storeKV:     storeKVAVX2,
 	}
 	tables := []*table{t}
@@ -106,7 +106,7 @@ func avx512Table(t table) *table {
 		func(c pageCall, n int) { c.mix512(&mixBF16AVX512, &mixp4BF16AVX512, n) },
 		func(c pageCall, n int) { c.mix512(&mixF32AVX512, &mixp4F32AVX512, n) },
 	}
-	t.softmaxPage = softmaxPageAVX512
+	t.softmaxPage = [2]func(*float32, int, int, int) float32{softmaxPageAVX512, softmaxPageAVX512}
 	return &t
 }
 
@@ -121,6 +121,9 @@ func vnniTable(t table) *table {
 func pairsTable(t table) *table {
 	t.level, t.pairs, t.roundPairs = Pairs, true, roundPairsAVX512
 	t.mm[BF16] = func(c mmCall, n int) { mmBF16Pairs[n](c.w, c.x, c.y, c.kb, c.np, c.xs, c.ldy) }
+	t.scores[KVBF16] = func(c pageCall, n int) { scoresPairsAVX512[n](c.base, c.table, c.size, c.pages, c.dims, c.x, c.y) }
+	t.mix[KVBF16] = func(c pageCall, n int) { c.mix512(&mixPairsAVX512, &mixp4PairsAVX512, n) }
+	t.softmaxPage[KVBF16], t.roundLines = softmaxPagePairs, roundLinesAVX512
 	return &t
 }
 

@@ -113,6 +113,9 @@ func (g *chunkGroup) run(keys unsafe.Pointer, table []int32, h, c0, n int) {
 			}
 		}
 	}
+	if active.pairs && kind == KVBF16 {
+		active.roundLines(&g.s.q[0], n*hd/16)
+	}
 	last := g.pos + (c0+n-1)/g.share
 	pages := last/PageTokens + 1
 	call := pageCall{base: keys, size: l.BlockBytes(), dims: hd / 16}
@@ -125,7 +128,7 @@ func (g *chunkGroup) run(keys unsafe.Pointer, table []int32, h, c0, n int) {
 	var norm [groupTokens]float32
 	for j := range n {
 		tokens := g.pos + (c0+j)/g.share + 1
-		norm[j] = 1 / active.softmaxPage(&g.s.s[j*16], n*64, pages, tokens)
+		norm[j] = 1 / active.softmaxPage[kind](&g.s.s[j*16], n*64, pages, tokens)
 	}
 	call.base = unsafe.Add(keys, l.pageBytes())
 	clear(g.s.o[:n*hd])

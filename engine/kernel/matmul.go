@@ -12,7 +12,8 @@ type table struct {
 	mm [formats]func(c mmCall, n int)
 	// quantise fills one token's records of an Input.
 	quantise func(dst unsafe.Pointer, x *float32, blocks, stride int)
-	// roundPairs is quantise for FormBF16; pairs says that products with BF16 weights read that form.
+	// roundPairs is quantise for FormBF16; pairs says that products with BF16 weights read that form, and that
+	// attention over KVBF16 rounds queries and probabilities to bfloat16.
 	roundPairs func(dst unsafe.Pointer, x *float32, blocks, stride int)
 	pairs      bool
 
@@ -27,7 +28,8 @@ type table struct {
 	scale       func(x []float32, by float32)
 	scores      [2]func(c pageCall, n int)
 	mix         [2]func(c pageCall, n int)
-	softmaxPage func(s *float32, stride, pages, tokens int) float32
+	softmaxPage [2]func(s *float32, stride, pages, tokens int) float32
+	roundLines  func(x *float32, lines int) // of queries, if pairs
 	storeKV     func(page unsafe.Pointer, token int, k, v *float32, dims int)
 }
 
@@ -106,7 +108,7 @@ func genericTable() *table {
 		maxOf: maxOfGo, expSum: expSumGo, dot: dotGo,
 		scores:      [2]func(pageCall, int){scoresBF16Go, scoresF32Go},
 		mix:         [2]func(pageCall, int){mixBF16Go, mixF32Go},
-		softmaxPage: softmaxPageGo,
+		softmaxPage: [2]func(*float32, int, int, int) float32{softmaxPageGo, softmaxPageGo},
 		storeKV:     storeKVGo,
 	}
 }

@@ -60,6 +60,26 @@ var mixF32AVX512 = [17]func(base unsafe.Pointer, table *int32, size, pages, dims
 	16: mixF32AVX512x16,
 }
 
+// mixPairsAVX512 holds kernels by number of tokens.
+var mixPairsAVX512 = [17]func(base unsafe.Pointer, table *int32, size, pages, dims int, x, y *float32){
+	1:  mixPairsAVX512x1,
+	2:  mixPairsAVX512x2,
+	3:  mixPairsAVX512x3,
+	4:  mixPairsAVX512x4,
+	5:  mixPairsAVX512x5,
+	6:  mixPairsAVX512x6,
+	7:  mixPairsAVX512x7,
+	8:  mixPairsAVX512x8,
+	9:  mixPairsAVX512x9,
+	10: mixPairsAVX512x10,
+	11: mixPairsAVX512x11,
+	12: mixPairsAVX512x12,
+	13: mixPairsAVX512x13,
+	14: mixPairsAVX512x14,
+	15: mixPairsAVX512x15,
+	16: mixPairsAVX512x16,
+}
+
 // mixp4BF16AVX512 holds kernels by number of tokens.
 var mixp4BF16AVX512 = [17]func(base unsafe.Pointer, table *int32, size, pages, dims int, x, y *float32){
 	1: mixBF16AVX512p4x1,
@@ -74,6 +94,14 @@ var mixp4F32AVX512 = [17]func(base unsafe.Pointer, table *int32, size, pages, di
 	2: mixF32AVX512p4x2,
 	3: mixF32AVX512p4x3,
 	4: mixF32AVX512p4x4,
+}
+
+// mixp4PairsAVX512 holds kernels by number of tokens.
+var mixp4PairsAVX512 = [17]func(base unsafe.Pointer, table *int32, size, pages, dims int, x, y *float32){
+	1: mixPairsAVX512p4x1,
+	2: mixPairsAVX512p4x2,
+	3: mixPairsAVX512p4x3,
+	4: mixPairsAVX512p4x4,
 }
 
 // scoresBF16AVX2 holds kernels by number of tokens.
@@ -130,6 +158,26 @@ var scoresF32AVX512 = [17]func(base unsafe.Pointer, table *int32, size, pages, d
 	14: scoresF32AVX512x14,
 	15: scoresF32AVX512x15,
 	16: scoresF32AVX512x16,
+}
+
+// scoresPairsAVX512 holds kernels by number of tokens.
+var scoresPairsAVX512 = [17]func(base unsafe.Pointer, table *int32, size, pages, dims int, x, y *float32){
+	1:  scoresPairsAVX512x1,
+	2:  scoresPairsAVX512x2,
+	3:  scoresPairsAVX512x3,
+	4:  scoresPairsAVX512x4,
+	5:  scoresPairsAVX512x5,
+	6:  scoresPairsAVX512x6,
+	7:  scoresPairsAVX512x7,
+	8:  scoresPairsAVX512x8,
+	9:  scoresPairsAVX512x9,
+	10: scoresPairsAVX512x10,
+	11: scoresPairsAVX512x11,
+	12: scoresPairsAVX512x12,
+	13: scoresPairsAVX512x13,
+	14: scoresPairsAVX512x14,
+	15: scoresPairsAVX512x15,
+	16: scoresPairsAVX512x16,
 }
 
 //go:noescape
@@ -241,30 +289,6 @@ func mixBF16AVX512p4x3(base unsafe.Pointer, table *int32, size int, pages int, d
 func mixBF16AVX512p4x4(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
 
 //go:noescape
-func scoresBF16AVX2x1(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, xs int)
-
-//go:noescape
-func mixBF16AVX2x1(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, xs int)
-
-//go:noescape
-func scoresBF16AVX2x2(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, xs int)
-
-//go:noescape
-func mixBF16AVX2x2(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, xs int)
-
-//go:noescape
-func scoresBF16AVX2x4(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, xs int)
-
-//go:noescape
-func mixBF16AVX2x4(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, xs int)
-
-//go:noescape
-func scoresBF16AVX2x6(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, xs int)
-
-//go:noescape
-func mixBF16AVX2x6(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, xs int)
-
-//go:noescape
 func scoresF32AVX512x1(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
 
 //go:noescape
@@ -373,6 +397,138 @@ func mixF32AVX512p4x3(base unsafe.Pointer, table *int32, size int, pages int, di
 func mixF32AVX512p4x4(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
 
 //go:noescape
+func scoresPairsAVX512x1(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixPairsAVX512x1(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func scoresPairsAVX512x2(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixPairsAVX512x2(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func scoresPairsAVX512x3(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixPairsAVX512x3(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func scoresPairsAVX512x4(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixPairsAVX512x4(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func scoresPairsAVX512x5(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixPairsAVX512x5(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func scoresPairsAVX512x6(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixPairsAVX512x6(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func scoresPairsAVX512x7(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixPairsAVX512x7(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func scoresPairsAVX512x8(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixPairsAVX512x8(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func scoresPairsAVX512x9(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixPairsAVX512x9(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func scoresPairsAVX512x10(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixPairsAVX512x10(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func scoresPairsAVX512x11(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixPairsAVX512x11(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func scoresPairsAVX512x12(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixPairsAVX512x12(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func scoresPairsAVX512x13(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixPairsAVX512x13(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func scoresPairsAVX512x14(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixPairsAVX512x14(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func scoresPairsAVX512x15(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixPairsAVX512x15(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func scoresPairsAVX512x16(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixPairsAVX512x16(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixPairsAVX512p4x1(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixPairsAVX512p4x2(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixPairsAVX512p4x3(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixPairsAVX512p4x4(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func scoresBF16AVX2x1(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, xs int)
+
+//go:noescape
+func mixBF16AVX2x1(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, xs int)
+
+//go:noescape
+func scoresBF16AVX2x2(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, xs int)
+
+//go:noescape
+func mixBF16AVX2x2(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, xs int)
+
+//go:noescape
+func scoresBF16AVX2x4(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, xs int)
+
+//go:noescape
+func mixBF16AVX2x4(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, xs int)
+
+//go:noescape
+func scoresBF16AVX2x6(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, xs int)
+
+//go:noescape
+func mixBF16AVX2x6(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, xs int)
+
+//go:noescape
 func scoresF32AVX2x1(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, xs int)
 
 //go:noescape
@@ -400,7 +556,13 @@ func mixF32AVX2x6(base unsafe.Pointer, table *int32, size int, pages int, dims i
 func softmaxPageAVX512(s *float32, stride int, pages int, tokens int) float32
 
 //go:noescape
+func softmaxPagePairs(s *float32, stride int, pages int, tokens int) float32
+
+//go:noescape
 func softmaxPageAVX2(s *float32, stride int, pages int, tokens int) float32
+
+//go:noescape
+func roundLinesAVX512(x *float32, lines int)
 
 //go:noescape
 func storeKVAVX2(page unsafe.Pointer, token int, k *float32, v *float32, dims int)

@@ -5,7 +5,7 @@ import "fmt"
 var pageParams = []param{{"base", "unsafe.Pointer"}, {"table", "*int32"}, {"size", "int"}, {"pages", "int"}, {"dims", "int"}, {"x", "*float32"}, {"y", "*float32"}}
 
 func attendKernels(f *file) {
-	for _, t := range twoTypes {
+	for _, t := range []panelType{typeBF16, typeF32, typePairs} {
 		for n := 1; n <= 16; n++ {
 			scores(f, t, avx512, n)
 			mix(f, t, avx512, n, 1)
@@ -13,13 +13,17 @@ func attendKernels(f *file) {
 		for n := 1; n <= 4; n++ {
 			mix(f, t, avx512, n, 4)
 		}
+	}
+	for _, t := range twoTypes {
 		for _, n := range avx2Sizes {
 			scores(f, t, avx2, n)
 			mix(f, t, avx2, n, 1)
 		}
 	}
-	softmaxPage(f, avx512)
-	softmaxPage(f, avx2)
+	softmaxPage(f, avx512, false)
+	softmaxPage(f, avx512, true)
+	softmaxPage(f, avx2, false)
+	roundLines(f)
 	attendConstants(f)
 	storeKV(f)
 }
@@ -155,17 +159,25 @@ func (f *file) sums(c tile, n, panels int, format string) {
 	}
 }
 
-// softmaxPage turns the scores of one column into exp(s-max) and returns their sum.
+// softmaxPage turns the scores of one column into exp(s-max) and returns their sum. With pairs the result is rounded to
+// bfloat16, 16 of them in the first half of the 64 bytes, and it is the rounded values that are summed.
 // SI cursor, R8 stride, R9 pages, R10 whole pages of tokens, R11 tokens in the last one.
-func softmaxPage(f *file, i isa) {
+func softmaxPage(f *file, i isa, pairs bool) {
+	name := "softmaxPage" + i.suffix
+	if pairs {
+		name = "softmaxPagePairs"
+	}
 	params := []param{{"s", "*float32"}, {"stride", "int"}, {"pages", "int"}, {"tokens", "int"}}
-	f.begin("softmaxPage"+i.suffix, "s: 16 scores per page, stride bytes apart; scores from tokens on become 0.", params, "float32")
+	f.begin(name, "s: 16 scores per page, stride bytes apart; scores from tokens on become 0.", params, "float32")
 	f.load(params, "SI", "R8", "R9", "R10")
 	f.p("MOVQ R10, R11")
 	f.p("SHRQ $4, R10")
 	f.p("ANDQ $15, R11")
 	f.p("SUBQ R10, R9") // pages after the whole ones
 	f.softmaxMask(i)
+	if pairs {
+		f.roundConstants()
+	}
 	parts := i.sums()
 	f.p("MOVL $0xff800000, AX") // -infinity
 	f.broadcast(i, "AX", 0)
@@ -181,8 +193,7 @@ func softmaxPage(f *file, i isa) {
 	for h := range parts {
 		f.p("VMOVUPS %d(SI), %s", i.bytes*h, i.r(2))
 		f.expOf(i)
-		f.p("VADDPS %s, %s, %s", i.r(2), i.r(1), i.r(1))
-		f.p("VMOVUPS %s, %d(SI)", i.r(2), i.bytes*h)
+		f.keep(i, h, pairs)
 	}
 	f.p("ADDQ R8, SI")
 	f.p("DECQ CX")
@@ -194,8 +205,7 @@ func softmaxPage(f *file, i isa) {
 		f.p("VMOVUPS %d(SI), %s", i.bytes*h, i.r(2))
 		f.expOf(i)
 		f.maskPart(i, h, 2)
-		f.p("VADDPS %s, %s, %s", i.r(2), i.r(1), i.r(1))
-		f.p("VMOVUPS %s, %d(SI)", i.r(2), i.bytes*h)
+		f.keep(i, h, pairs)
 	}
 	f.p("ADDQ R8, SI")
 	f.p("DECQ R9")
@@ -213,6 +223,35 @@ func softmaxPage(f *file, i isa) {
 	f.put(done)
 	f.reduce(i, "ADD", 1, 2)
 	f.p("VMOVSS X1, ret+32(FP)")
+	f.end()
+}
+
+// keep adds the exponentials in register 2 to the sum in register 1 and stores them.
+func (f *file) keep(i isa, h int, pairs bool) {
+	if !pairs {
+		f.p("VADDPS %s, %s, %s", i.r(2), i.r(1), i.r(1))
+		f.p("VMOVUPS %s, %d(SI)", i.r(2), i.bytes*h)
+		return
+	}
+	f.roundToPairs(2, 3)
+	f.p("VPMOVDW Z2, (SI)")
+	f.p("VPSLLD $16, Z2, Z2")
+	f.p("VADDPS Z2, Z1, Z1")
+}
+
+// roundLines rounds lines of 16 float32 to bfloat16 in place, into the first half of each line.
+func roundLines(f *file) {
+	params := []param{{"x", "*float32"}, {"lines", "int"}}
+	f.begin("roundLinesAVX512", "x: lines of 16 float32, each replaced by 16 bfloat16 in its first half.", params, "")
+	f.load(params, "SI", "CX")
+	f.roundConstants()
+	loop := f.label("line")
+	f.p("VMOVDQU32 (SI), Z2")
+	f.roundToPairs(2, 3)
+	f.p("VPMOVDW Z2, (SI)")
+	f.p("ADDQ $64, SI")
+	f.p("DECQ CX")
+	f.p("JNZ %s", loop)
 	f.end()
 }
 

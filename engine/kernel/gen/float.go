@@ -11,6 +11,7 @@ type panelType struct {
 var (
 	typeF32   = panelType{"F32", 1024}
 	typeBF16  = panelType{"BF16", 512}
+	typePairs = panelType{"Pairs", 512} // bfloat16 times bfloat16
 	twoTypes  = []panelType{typeBF16, typeF32}
 	avx2Sizes = []int{1, 2, 4, 6} // 12 registers of sums, two of weights, one of activations
 )
@@ -49,6 +50,10 @@ func (i isa) sums() int { return 64 / i.bytes }
 // AVX-512: Z31 mask, Z28-Z30 temporaries. AVX2: Y12, Y13 weights, Y14 activation, Y15 mask.
 // With more than four tokens the columns are a loop of four times four; AX counts.
 func (c tile) step() {
+	if c.t == typePairs {
+		c.pairs()
+		return
+	}
 	columns := 16
 	if c.tokens > 4 {
 		columns = 4
@@ -82,6 +87,19 @@ func (c tile) column512(k int) {
 		f.wide(c.t, at, k, 30-p%2)
 		for n := range c.tokens {
 			f.p("VFMADD231PS.BCST %d(%s), Z%d, Z%d", 64*n+4*k-c.bias, c.x, 30-p%2, c.acc(p, n))
+		}
+	}
+}
+
+// pairs prints the step for activations in bfloat16, eight pairs at the start of a token's 64 bytes.
+func (c tile) pairs() {
+	for k := range 8 {
+		for p, at := range c.panels {
+			w := 16 + (k*len(c.panels)+p)%12
+			c.f.p("VMOVDQU32 %d%s, Z%d", 64*k, at, w)
+			for n := range c.tokens {
+				c.f.dotPairs(c.acc(p, n), w, 64*n+4*k-c.bias)
+			}
 		}
 	}
 }

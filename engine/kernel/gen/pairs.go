@@ -59,18 +59,11 @@ func roundPairs(f *file) {
 	params := []param{{"dst", "unsafe.Pointer"}, {"x", "*float32"}, {"blocks", "int"}, {"stride", "int"}}
 	f.begin("roundPairsAVX512", "One token: blocks of 32 float32 from x to lines of bfloat16 that are stride bytes apart.", params, "")
 	f.load(params, "DI", "SI", "CX", "R8")
-	f.p("MOVL $0x7fff, AX")
-	f.p("VPBROADCASTD AX, Z5")
-	f.p("MOVL $1, AX")
-	f.p("VPBROADCASTD AX, Z4")
+	f.roundConstants()
 	loop := f.label("block")
 	for h := range 2 {
 		f.p("VMOVDQU32 %d(SI), Z0", 64*h)
-		f.p("VPSRLD $16, Z0, Z1")
-		f.p("VPANDD Z4, Z1, Z1")
-		f.p("VPADDD Z5, Z0, Z0")
-		f.p("VPADDD Z1, Z0, Z0")
-		f.p("VPSRLD $16, Z0, Z0")
+		f.roundToPairs(0, 1)
 		f.p("VPMOVDW Z0, %d(DI)", 32*h)
 	}
 	f.p("ADDQ $128, SI")
@@ -78,4 +71,21 @@ func roundPairs(f *file) {
 	f.p("DECQ CX")
 	f.p("JNZ %s", loop)
 	f.end()
+}
+
+// roundConstants prepares Z30 and Z31 for roundToPairs.
+func (f *file) roundConstants() {
+	f.p("MOVL $1, AX")
+	f.p("VPBROADCASTD AX, Z30")
+	f.p("MOVL $0x7fff, AX")
+	f.p("VPBROADCASTD AX, Z31")
+}
+
+// roundToPairs rounds the float32 of register a to bfloat16, to even, in the lower half of each lane.
+func (f *file) roundToPairs(a, tmp int) {
+	f.p("VPSRLD $16, Z%d, Z%d", a, tmp)
+	f.p("VPANDD Z30, Z%d, Z%d", tmp, tmp)
+	f.p("VPADDD Z31, Z%d, Z%d", a, a)
+	f.p("VPADDD Z%d, Z%d, Z%d", tmp, a, a)
+	f.p("VPSRLD $16, Z%d, Z%d", a, a)
 }
