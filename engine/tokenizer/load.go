@@ -60,7 +60,7 @@ func load(f *gguf.File) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.loadEnds(f); err != nil {
+	if err := t.loadEnds(f, s.addBOS); err != nil {
 		return nil, err
 	}
 	t.sum(model, pre, merges)
@@ -150,7 +150,7 @@ func (t *Tokenizer) loadMerges(f *gguf.File, byName map[string]int32) ([]string,
 }
 
 // loadEnds reads the begin token and the set of end tokens.
-func (t *Tokenizer) loadEnds(f *gguf.File) error {
+func (t *Tokenizer) loadEnds(f *gguf.File, addBOS bool) error {
 	t.bos = -1
 	id := func(key string) (int32, error) {
 		if f.Kind(key) == "" {
@@ -166,8 +166,13 @@ func (t *Tokenizer) loadEnds(f *gguf.File) error {
 	if t.bos, err = id("tokenizer.ggml.bos_token_id"); err != nil {
 		return err
 	}
-	add, _ := f.Bool("tokenizer.ggml.add_bos_token")
-	t.addBOS = add && t.bos >= 0
+	if f.Kind("tokenizer.ggml.add_bos_token") != "" {
+		var ok bool
+		if addBOS, ok = f.Bool("tokenizer.ggml.add_bos_token"); !ok {
+			return fmt.Errorf("tokenizer.ggml.add_bos_token is of type %s, needed is bool", f.Kind("tokenizer.ggml.add_bos_token"))
+		}
+	}
+	t.addBOS = addBOS && t.bos >= 0
 	for _, key := range []string{"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"} {
 		n, err := id(key)
 		if err != nil {

@@ -81,6 +81,7 @@ func TestBadTokenizersAreRefusedWithAReason(t *testing.T) {
 		{"merge to nowhere", "tokenizer.ggml.merges", []string{"b c"}, `tokenizer.ggml.merges: merge 0 ("b c") needs "bc", which is no token`},
 		{"bos beyond", "tokenizer.ggml.bos_token_id", uint32(262), "tokenizer.ggml.bos_token_id is 262 (u32), allowed are 0 to 261"},
 		{"eos negative", "tokenizer.ggml.eos_token_id", int32(-1), "tokenizer.ggml.eos_token_id is 0 (i32), allowed are 0 to 261"},
+		{"add bos of a number", "tokenizer.ggml.add_bos_token", uint32(1), "tokenizer.ggml.add_bos_token is of type u32, needed is bool"},
 		{"eot of text", "tokenizer.ggml.eot_token_id", "x", "tokenizer.ggml.eot_token_id is 0 (string), allowed are 0 to 261"},
 	}
 	for _, r := range rows {
@@ -150,6 +151,23 @@ func TestEndTokensAreKeysAndKnownNames(t *testing.T) {
 	keys["tokenizer.ggml.token_type"] = types
 	if tok := mustBuild(t, keys); tok.IsEOS(260) {
 		t.Error("an ordinary token ends the generation")
+	}
+}
+
+// TestWhoAddsABeginToken: the file says, or else the kind of tokenizer (Llama 3 does).
+func TestWhoAddsABeginToken(t *testing.T) {
+	for _, r := range []struct {
+		pre  string
+		says any
+		want bool
+	}{
+		{"gpt-2", nil, false}, {"gpt-2", true, true}, {"llama-bpe", nil, true}, {"llama-bpe", false, false},
+	} {
+		keys := tiny()
+		keys["tokenizer.ggml.pre"], keys["tokenizer.ggml.add_bos_token"] = r.pre, r.says
+		if got := mustBuild(t, keys).AddBOS(); got != r.want {
+			t.Errorf("%s, %v: %v", r.pre, r.says, got)
+		}
 	}
 }
 

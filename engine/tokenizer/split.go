@@ -18,14 +18,15 @@ type splitter func(s string) int
 var splitters = map[string]struct {
 	split  splitter
 	wholes bool // ignore_merges: a piece that is a token is taken whole
+	addBOS bool // where the file does not say (add_bos_token)
 }{
 	"gpt-2":     {split: splitGPT2},
 	"default":   {split: splitGPT2},
 	"smollm":    {split: splitSmolLM},
 	"qwen2":     {split: func(s string) int { return splitLlama3(s, 1) }},
-	"llama-bpe": {split: func(s string) int { return splitLlama3(s, 3) }, wholes: true},
-	"llama3":    {split: func(s string) int { return splitLlama3(s, 3) }, wholes: true},
-	"llama-v3":  {split: func(s string) int { return splitLlama3(s, 3) }, wholes: true},
+	"llama-bpe": {split: func(s string) int { return splitLlama3(s, 3) }, wholes: true, addBOS: true},
+	"llama3":    {split: func(s string) int { return splitLlama3(s, 3) }, wholes: true, addBOS: true},
+	"llama-v3":  {split: func(s string) int { return splitLlama3(s, 3) }, wholes: true, addBOS: true},
 }
 
 // splitterNames returns the names for an error message.
