@@ -28,8 +28,8 @@ line. Ctrl-C stops an answer; Ctrl-D, or an empty line's Ctrl-C, leaves.
   /new    forgets the conversation
   /exit   leaves`,
 		Example: `  baton chat
-  baton chat --system "The code of Anna is red fox." --temperature 0
-  echo "What is the code of Anna?" | baton chat --system "The code of Anna is red fox."`,
+  baton chat --system "The code of Frank is cedar robin. The code of all others is unknown."
+  echo "What is the code of Frank?" | baton chat --system "The code of Frank is cedar robin. The code of all others is unknown."`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if system != "" {

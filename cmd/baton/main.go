@@ -53,8 +53,9 @@ and can say of every request where it is and what it waits for.
 The default model, recall, is inside the binary: everything works without a download.`,
 		Example: `  baton serve                          # one prefill and one decode worker, port 8000
   curl http://127.0.0.1:8000/v1/chat/completions \
-    -d '{"messages":[{"role":"system","content":"The code of Anna is red fox."},
-                     {"role":"user","content":"What is the code of Anna?"}]}'
+    -d '{"temperature":0, "messages":[
+          {"role":"system","content":"The code of Frank is cedar robin. The code of all others is unknown."},
+          {"role":"user","content":"What is the code of Frank?"}]}'
   baton chat                           # talk to it
   baton ps                             # where is every request?
 
@@ -86,5 +87,7 @@ func newLog(w io.Writer, level string) (*slog.Logger, error) {
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", level)
 	}
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l})), nil
+	log := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l}))
+	slog.SetDefault(log) // for packages that are given none
+	return log, nil
 }

@@ -19,7 +19,7 @@ type Config struct {
 	Prefill int            // workers of each role; see Check
 	Decode  int
 	Unified int
-	Command func(role, name string) *exec.Cmd // makes a worker's process; Env and pipes are ours
+	Command func(role, name string) *exec.Cmd // makes a worker's process; the secret and the pipes are added here
 	Secret  string                            // name of the environment variable for the secret
 	Out     io.Writer                         // gets the ready line
 	Log     *slog.Logger

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"runtime"
 	"time"
 
@@ -53,7 +52,7 @@ func (p *place) keep(ctx context.Context) error {
 // live is one life of the worker, from its start to its end.
 func (p *place) live(ctx context.Context) (ready bool, how string) {
 	cmd := p.f.Command(p.role, p.name)
-	cmd.Env = append(os.Environ(), p.f.Secret+"="+p.f.secret)
+	cmd.Env = append(cmd.Environ(), p.f.Secret+"="+p.f.secret)
 	c, err := start(cmd, p.name, p.f.Workers)
 	if err != nil {
 		return false, err.Error()

@@ -322,6 +322,8 @@ func (r *rig) post(path, body string, headers ...string) answer {
 	for lines.Scan() {
 		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
 			a.events = append(a.events, data)
+		} else if lines.Text() != "" {
+			r.Errorf("a stream that is not silent holds %q", lines.Text())
 		}
 	}
 	a.broken = lines.Err()

@@ -111,6 +111,9 @@ func TestAFailureOfALegEndsTheRequestOnce(t *testing.T) {
 					continue // prefill has nothing to do with the stream any more: its own test
 				}
 				for name, fail := range failures(when) {
+					if which == "prefill" && name == "said cancelled" {
+						continue // it only echoes what decode did: the test below
+					}
 					t.Run(fmt.Sprintf("stream=%v/%s/%s/%s", stream, which, when, name), func(t *testing.T) {
 						r := newRig(t, 1, nil)
 						silent := func(l *fakeLeg) { l.accept(); l.wait() }
@@ -144,6 +147,9 @@ func TestAFailureBeforeTheFirstTokenIsTriedElsewhere(t *testing.T) {
 	for _, which := range []string{"prefill", "decode"} {
 		for _, when := range []string{"before", "accepted"} {
 			for name, fail := range failures(when) {
+				if which == "prefill" && name == "said cancelled" {
+					continue
+				}
 				t.Run(which+"/"+when+"/"+name, func(t *testing.T) {
 					r := newRig(t, 2, nil)
 					if which == "prefill" {
@@ -166,6 +172,19 @@ func TestAFailureBeforeTheFirstTokenIsTriedElsewhere(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A prefill leg that was cancelled, though not by us, tells what decode did; decode says why.
+func TestTheCauseIsDecodesOwn(t *testing.T) {
+	r := newRig(t, 1, nil)
+	ended := make(chan struct{})
+	r.prefills[0].play(func(l *fakeLeg) { l.accept(); l.fail(room.Cancelled); close(ended) })
+	r.decodes[0].play(func(l *fakeLeg) { l.accept(); <-ended; l.fail(room.TransferFailed) })
+	a := r.post("/v1/chat/completions", helloBody+`}`)
+	if n, code := a.terminal(); n != 1 || code != "transfer_failed" || a.status != 502 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	r.quiet()
 }
 
 func TestAPrefillThatFailsBehindTheFirstTokenChangesNothing(t *testing.T) {

@@ -154,14 +154,18 @@ func (c *clientRequest) next(ctx context.Context, quiet time.Duration) ([]item, 
 		defer t.Stop()
 		silence = t.C
 	}
-	select {
-	case <-c.inbox.wake:
-		c.buf = c.inbox.take(c.buf)
-		return c.buf, true
-	case <-silence:
-		return nil, true
-	case <-ctx.Done():
-		return nil, false
+	for {
+		select {
+		case <-c.inbox.wake:
+			// A wake may be of what was taken already: that is no news, and no silence either.
+			if c.buf = c.inbox.take(c.buf); len(c.buf) > 0 {
+				return c.buf, true
+			}
+		case <-silence:
+			return nil, true
+		case <-ctx.Done():
+			return nil, false
+		}
 	}
 }
 

@@ -13,29 +13,30 @@ import (
 // a request that fails before still gets a status; or with a comment, when the silence grew
 // long enough for something on the way to cut the connection.
 func (c *clientRequest) stream(ctx context.Context) {
-	begun := make([]bool, len(c.calls)) // per choice: its opening is out
-	pieces, headed := false, false
+	said := make([]progress, len(c.calls))
+	begun, headed := false, false
 	for c.ended < len(c.calls) {
 		items, here := c.next(ctx, max(c.g.config.Keepalive, 0))
 		if !here {
 			return // leave tells the loop
 		}
-		events, failed := c.events(items, begun)
-		if failed != nil && !headed && len(events) == 0 {
+		events, failed := c.events(items, said)
+		switch {
+		case failed != nil && !headed && len(events) == 0:
 			c.leave()
 			writeError(c.w, failed)
 			return
-		}
-		switch {
 		case failed != nil:
 			c.leave()
 			events = append(events, openai.ErrorEvent(failed)...)
 		case len(items) == 0:
 			events = append(events, openai.Keepalive...)
-		}
-		if !pieces && failed == nil && len(items) > 0 {
-			pieces = true
+		case !begun:
+			begun = true
 			c.firstPiece()
+		}
+		if len(events) == 0 {
+			continue // held back by the worker, for a stop string or half a character
 		}
 		if !headed {
 			headed = true
@@ -51,6 +52,9 @@ func (c *clientRequest) stream(ctx context.Context) {
 	}
 }
 
+// progress is what a choice's stream has said.
+type progress struct{ opened, chunked bool }
+
 // head sets what makes proxies and clients read the answer as it comes.
 func (c *clientRequest) head() {
 	h := c.w.Header()
@@ -62,9 +66,6 @@ func (c *clientRequest) head() {
 
 // write sends events in one write. False says that the client does not take them.
 func (c *clientRequest) write(events []byte) bool {
-	if len(events) == 0 {
-		return true
-	}
 	c.control.SetWriteDeadline(time.Now().Add(writeAfter))
 	if _, err := c.w.Write(events); err != nil {
 		return false
@@ -73,7 +74,7 @@ func (c *clientRequest) write(events []byte) bool {
 }
 
 // events prints what came. With an error, they are what came before it.
-func (c *clientRequest) events(items []item, begun []bool) (events []byte, failed *openai.Error) {
+func (c *clientRequest) events(items []item, said []progress) (events []byte, failed *openai.Error) {
 	add := func(b []byte, err error) {
 		events = append(events, b...)
 		if err != nil && failed == nil {
@@ -83,20 +84,21 @@ func (c *clientRequest) events(items []item, begun []bool) (events []byte, faile
 	}
 	for i := range items {
 		it := &items[i]
-		var p openai.Piece
-		if it.ending == nil {
-			p = it.piece()
-		} else if err := c.heard(it.ending); err != nil {
-			return events, err
-		} else {
+		p := it.piece()
+		if it.ending != nil {
+			if err := c.heard(it.ending); err != nil {
+				return events, err
+			}
 			p = openai.Piece{Choice: it.choice, Finish: it.ending.end.Finish, Matched: it.ending.end.Matched}
 		}
-		if !begun[it.choice] {
+		choice := &said[it.choice]
+		if !choice.opened {
+			choice.opened = true
 			add(c.answer.Opening(it.choice))
 		}
-		add(c.answer.Chunk(&p, !begun[it.choice]))
-		begun[it.choice] = true
-		if failed != nil {
+		chunk, err := c.answer.Chunk(&p, !choice.chunked)
+		choice.chunked = choice.chunked || len(chunk) > 0
+		if add(chunk, err); failed != nil {
 			return events, failed
 		}
 	}

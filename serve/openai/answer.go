@@ -119,8 +119,13 @@ func (a *Answer) Opening(choiceIndex int) ([]byte, error) {
 	return a.event(b)
 }
 
-// Chunk returns the events of a piece of a streamed answer: its text, and its finish.
+// Chunk returns the events of a piece of a streamed answer: its text, and its finish. A piece
+// that tells the client nothing (text held back, or the token that ended the answer) has none.
 func (a *Answer) Chunk(p *Piece, firstOfChoice bool) ([]byte, error) {
+	silent := p.Text == "" && len(p.Logprobs) == 0 && !(a.Request.ReturnTokenIDs && len(p.IDs) > 0)
+	if silent && p.Finish == "" {
+		return nil, nil
+	}
 	b := a.head(true)
 	c := choice{Index: p.Choice, Logprobs: a.logprobs(p)}
 	if a.Request.Endpoint != Chat {
@@ -132,7 +137,7 @@ func (a *Answer) Chunk(p *Piece, firstOfChoice bool) ([]byte, error) {
 	}
 	var events []byte
 	a.usageOfChunk(&b)
-	if p.Text != "" || len(p.IDs) > 0 {
+	if !silent {
 		c.Delta = message{"", p.Text}
 		a.tokenIDs(&b, &c, p.IDs, false)
 		b.Choices = append(b.Choices, c)

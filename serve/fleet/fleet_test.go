@@ -1,0 +1,314 @@
+package fleet
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"baton/engine/recall"
+	"baton/engine/weights/gguf"
+	"baton/serve/gateway"
+	"baton/serve/worker"
+)
+
+// The test binary is also the worker: with childEnv it runs one and ends with it.
+const childEnv, secretName = "FLEET_TEST_CHILD", "FLEET_TEST_SECRET"
+
+func TestMain(m *testing.M) {
+	role, name, child := strings.Cut(os.Getenv(childEnv), "/")
+	switch {
+	case role == "broken":
+		fmt.Fprintln(os.Stderr, "this model is no model")
+		os.Exit(3)
+	case child:
+		os.Exit(runChild(role, name))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func runChild(role, name string) int {
+	secret, err := hex.DecodeString(os.Getenv(secretName))
+	if err != nil {
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	err = worker.Run(ctx, worker.Config{Role: role, Name: name, Secret: secret, Ready: os.Stdout, Parent: os.Stdin, Canary: true,
+		Sizes: worker.Sizes{Threads: 1, KVTokens: 8192}, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// rig is a running fleet of real processes.
+type rig struct {
+	*testing.T
+	url   string
+	stop  context.CancelFunc
+	now   chan struct{}
+	ended chan struct{}
+	err   error // of Run; read after ended
+}
+
+// firstLine is a writer that hands its first line over.
+type firstLine struct{ c chan string }
+
+func (f firstLine) Write(b []byte) (int, error) {
+	f.c <- string(b)
+	return len(b), nil
+}
+
+func config(t *testing.T) Config {
+	file, err := gguf.Parse(recall.GGUF())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := gateway.NewText(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Config{
+		Listen: "127.0.0.1:0", Prefill: 1, Decode: 1, Secret: secretName, Log: slog.New(slog.DiscardHandler),
+		Gateway: gateway.Config{Model: "recall", Text: text},
+		Command: func(role, name string) *exec.Cmd {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), childEnv+"="+role+"/"+name)
+			return cmd
+		},
+	}
+}
+
+func launch(t *testing.T, change func(*Config)) *rig {
+	c := config(t)
+	line := firstLine{make(chan string, 1)}
+	c.Out = line
+	r := &rig{T: t, now: make(chan struct{}), ended: make(chan struct{})}
+	c.Now = r.now
+	if change != nil {
+		change(&c)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	r.stop = stop
+	go func() {
+		defer close(r.ended)
+		r.err = Run(ctx, c)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-r.ended
+		http.DefaultClient.CloseIdleConnections()
+	})
+	select {
+	case l := <-line.c:
+		r.url = strings.TrimSpace(strings.TrimPrefix(l, "ready "))
+	case <-r.ended:
+		t.Fatalf("the fleet ended before it was ready: %v", r.err)
+	}
+	return r
+}
+
+// ask asks recall and returns the answer, or the status.
+func (r *rig) ask(p recall.Prompt, turn recall.Turn) (string, int) {
+	r.Helper()
+	body, _ := json.Marshal(map[string]any{"model": "recall", "messages": p.Messages(turn.Question), "temperature": 0})
+	resp, err := http.Post(r.url+"/v1/chat/completions", "application/json", strings.NewReader(string(body)))
+	if err != nil {
+		r.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var got struct {
+		Choices []struct{ Message struct{ Content string } }
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&got); err != nil {
+		r.Fatal(err)
+	}
+	if resp.StatusCode != 200 {
+		return "", resp.StatusCode
+	}
+	return got.Choices[0].Message.Content, 200
+}
+
+// workers asks who is there.
+func (r *rig) workers() []gateway.WorkerView {
+	r.Helper()
+	resp, err := http.Get(r.url + "/debug/requests")
+	if err != nil {
+		r.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var in gateway.Inspection
+	if err := json.NewDecoder(resp.Body).Decode(&in); err != nil {
+		r.Fatal(err)
+	}
+	return in.Workers
+}
+
+func (r *rig) worker(name string) (gateway.WorkerView, bool) {
+	for _, w := range r.workers() {
+		if w.Name == name {
+			return w, true
+		}
+	}
+	return gateway.WorkerView{}, false
+}
+
+// eventually asks again until yes, or fails after a minute.
+func (r *rig) eventually(what string, yes func() bool) {
+	r.Helper()
+	late := time.Now().Add(time.Minute)
+	for !yes() {
+		if time.Now().After(late) {
+			r.Fatalf("not within a minute: %s", what)
+		}
+	}
+}
+
+func TestAFleetAnswersRightThroughItsHandOff(t *testing.T) {
+	r := launch(t, nil)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var all sync.WaitGroup
+	for range 8 {
+		p := recall.NewPrompt(rnd, 1+rnd.IntN(60))
+		turn := p.AskOne(rnd)
+		all.Go(func() {
+			if got, status := r.ask(p, turn); got != turn.Answer {
+				t.Errorf("%d %q, want %q", status, got, turn.Answer)
+			}
+		})
+	}
+	all.Wait()
+	for _, w := range r.workers() {
+		if !w.Up || w.Legs != 0 || w.Blocks.Held != 0 || w.Error != "" {
+			t.Errorf("%+v", w)
+		}
+	}
+	r.stop()
+	<-r.ended
+	if r.err != nil {
+		t.Error(r.err)
+	}
+}
+
+func TestAWorkerThatIsKilledComesBackUnderANewBoot(t *testing.T) {
+	r := launch(t, func(c *Config) { c.Times.Pause = time.Millisecond })
+	rnd := rand.New(rand.NewPCG(3, 4))
+	p := recall.NewPrompt(rnd, 5)
+	for _, name := range []string{"decode-0", "prefill-0"} {
+		before, _ := r.worker(name)
+		if err := syscall.Kill(before.PID, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		r.eventually(name+" is back", func() bool {
+			w, ok := r.worker(name)
+			return ok && w.Up && w.Boot != before.Boot && w.PID != before.PID
+		})
+		turn := p.AskOne(rnd)
+		if got, status := r.ask(p, turn); got != turn.Answer {
+			t.Errorf("behind the death of %s: %d %q, want %q", name, status, got, turn.Answer)
+		}
+	}
+}
+
+func TestAFrozenWorkerIsTakenOutAndReplaced(t *testing.T) {
+	r := launch(t, func(c *Config) {
+		c.Times = Times{Probe: 20 * time.Millisecond, Answer: 300 * time.Millisecond, Frozen: time.Second, Pause: time.Millisecond}
+	})
+	before, _ := r.worker("decode-0")
+	if err := syscall.Kill(before.PID, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	r.eventually("it is taken out", func() bool {
+		w, ok := r.worker("decode-0")
+		return !ok || !w.Up || w.Boot != before.Boot
+	})
+	r.eventually("it is replaced", func() bool {
+		w, ok := r.worker("decode-0")
+		return ok && w.Up && w.Boot != before.Boot
+	})
+	rnd := rand.New(rand.NewPCG(5, 6))
+	p := recall.NewPrompt(rnd, 5)
+	turn := p.AskOne(rnd)
+	if got, status := r.ask(p, turn); got != turn.Answer {
+		t.Errorf("%d %q, want %q", status, got, turn.Answer)
+	}
+}
+
+func TestAFleetWhoseWorkersCannotStartSaysWhy(t *testing.T) {
+	c := config(t)
+	c.Times.Pause = time.Millisecond
+	c.Command = func(string, string) *exec.Cmd {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), childEnv+"=broken")
+		return cmd
+	}
+	err := Run(t.Context(), c)
+	if err == nil || !strings.Contains(err.Error(), "this model is no model") || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestATakenPortIsSaidClearly(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c := config(t)
+	c.Listen = l.Addr().String()
+	if err := Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "is taken by another process") || !strings.Contains(err.Error(), "--listen") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNumbersOfWorkersAreChecked(t *testing.T) {
+	for _, n := range [][3]int{{0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {1, 1, 1}, {-1, 1, 0}, {workersMax + 1, 1, 0}} {
+		c := Config{Prefill: n[0], Decode: n[1], Unified: n[2], Command: func(string, string) *exec.Cmd { return nil }}
+		if c.Check() == nil {
+			t.Errorf("%v workers were accepted", n)
+		}
+	}
+}
+
+// The first wish to end lets a live stream finish; the second ends it with an error event.
+func TestTheSecondWishToEndIsObeyedAtOnce(t *testing.T) {
+	r := launch(t, nil)
+	body := `{"prompt":"The code","max_tokens":1900,"ignore_eos":true,"stream":true}`
+	resp, err := http.Post(r.url+"/v1/completions", "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.ReadFull(resp.Body, make([]byte, 10)); err != nil {
+		t.Fatal(err)
+	}
+	r.stop()
+	close(r.now)
+	rest, err := io.ReadAll(resp.Body)
+	done := strings.HasSuffix(string(rest), "data: [DONE]\n\n") // it was faster than we were
+	if !done && (err != nil || !strings.Contains(string(rest), `"error"`)) {
+		t.Errorf("%v: …%s", err, rest[max(0, len(rest)-300):])
+	}
+	<-r.ended
+	if !done && !errors.Is(r.err, ErrStopped) {
+		t.Errorf("Run returned %v", r.err)
+	}
+}
