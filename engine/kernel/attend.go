@@ -180,13 +180,20 @@ func scoresF32Go(c pageCall, n int) {
 	}
 }
 
-// f32Block adds 16 columns of a float32 panel, in order.
+// f32Block adds 16 columns of a float32 panel, in order; four rows at a time keep their sums in registers.
 func f32Block(acc *panelSum, w unsafe.Pointer, xs *[16]float32) {
-	ws := (*[16][PanelRows]float32)(w)
-	for k, v := range xs {
-		for r := range acc {
-			acc[r] += float32(ws[k][r] * v)
+	ws := (*[16][PanelRows / 4][4]float32)(w)
+	sums := (*[PanelRows / 4][4]float32)(unsafe.Pointer(acc))
+	for r := range sums {
+		a, b, c, d := sums[r][0], sums[r][1], sums[r][2], sums[r][3]
+		for k, v := range xs {
+			row := &ws[k][r]
+			a += float32(row[0] * v)
+			b += float32(row[1] * v)
+			c += float32(row[2] * v)
+			d += float32(row[3] * v)
 		}
+		sums[r] = [4]float32{a, b, c, d}
 	}
 }
 

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"math"
 	"unsafe"
 )
 
@@ -130,13 +131,7 @@ func (c mmCall) eachPanel(n, size int, body func(acc *panelSum, w, x unsafe.Poin
 func mmF32Go(c mmCall, n int) {
 	c.eachPanel(n, 2048, func(acc *panelSum, w, x unsafe.Pointer) {
 		for range 2 * c.kb {
-			xs := (*[16]float32)(x)
-			ws := (*[16][PanelRows]float32)(w)
-			for k, v := range xs {
-				for r := range acc {
-					acc[r] += float32(ws[k][r] * v)
-				}
-			}
+			f32Block(acc, w, (*[16]float32)(x))
 			w, x = unsafe.Add(w, 1024), unsafe.Add(x, c.xs)
 		}
 	}, 64)
@@ -153,15 +148,28 @@ func mmBF16Go(c mmCall, n int) {
 
 // bf16Block adds 16 columns of a bfloat16 panel, in order.
 func bf16Block(acc *panelSum, w unsafe.Pointer, xs *[16]float32) {
-	ws := (*[8][PanelRows][2]uint16)(w)
-	for k := range ws {
-		a, b := xs[2*k], xs[2*k+1]
-		for r := range acc {
-			acc[r] += float32(bf16ToFloat(ws[k][r][0]) * a)
-			acc[r] += float32(bf16ToFloat(ws[k][r][1]) * b)
+	ws := (*[8][PanelRows / 4][4]uint32)(w)
+	sums := (*[PanelRows / 4][4]float32)(unsafe.Pointer(acc))
+	for r := range sums {
+		a, b, c, d := sums[r][0], sums[r][1], sums[r][2], sums[r][3]
+		for k := range ws {
+			row, v, u := &ws[k][r], xs[2*k], xs[2*k+1]
+			a += float32(lowBF16(row[0]) * v)
+			b += float32(lowBF16(row[1]) * v)
+			c += float32(lowBF16(row[2]) * v)
+			d += float32(lowBF16(row[3]) * v)
+			a += float32(highBF16(row[0]) * u)
+			b += float32(highBF16(row[1]) * u)
+			c += float32(highBF16(row[2]) * u)
+			d += float32(highBF16(row[3]) * u)
 		}
+		sums[r] = [4]float32{a, b, c, d}
 	}
 }
+
+// lowBF16 and highBF16 are the two weights in four bytes of a bfloat16 panel.
+func lowBF16(w uint32) float32  { return math.Float32frombits(w << 16) }
+func highBF16(w uint32) float32 { return math.Float32frombits(w &^ 0xffff) }
 
 func mmQ8Go(c mmCall, n int) {
 	c.eachPanel(n, 544, func(acc *panelSum, w, x unsafe.Pointer) {
@@ -169,12 +177,12 @@ func mmQ8Go(c mmCall, n int) {
 			rec := (*q8Record)(x)
 			d := (*[PanelRows]uint16)(w)
 			q := (*[8][PanelRows][4]int8)(unsafe.Add(w, 32))
+			xs := rec.wide()
 			for r := range acc {
 				sum := int32(0)
 				for g := range q {
-					for i, v := range q[g][r] {
-						sum += int32(v) * int32(rec.q[4*g+i])
-					}
+					row, x := &q[g][r], (*[4]int32)(xs[4*g:])
+					sum += int32(row[0])*x[0] + int32(row[1])*x[1] + int32(row[2])*x[2] + int32(row[3])*x[3]
 				}
 				acc[r] += float32(float32(float32(sum)*halfToFloat(d[r])) * rec.scale)
 			}
@@ -183,13 +191,21 @@ func mmQ8Go(c mmCall, n int) {
 	}, q8TokenBytes)
 }
 
+// wide returns the activations of a record as they are multiplied, once for 16 rows.
+func (rec *q8Record) wide() (xs [BlockCols]int32) {
+	for i, v := range rec.q {
+		xs[i] = int32(v)
+	}
+	return xs
+}
+
 // nibbleSum is the integer dot product of row r of a nibble block with 32 activations.
-func nibbleSum(q *[4][PanelRows][4]byte, r int, x *[BlockCols]int8) int32 {
+func nibbleSum(q *[4][PanelRows][4]byte, r int, xs *[BlockCols]int32) int32 {
 	sum := int32(0)
 	for g := range q {
-		for i, v := range q[g][r] {
-			sum += int32(v&15)*int32(x[4*g+i]) + int32(v>>4)*int32(x[16+4*g+i])
-		}
+		row, x, y := &q[g][r], (*[4]int32)(xs[4*g:]), (*[4]int32)(xs[16+4*g:])
+		sum += int32(row[0]&15)*x[0] + int32(row[1]&15)*x[1] + int32(row[2]&15)*x[2] + int32(row[3]&15)*x[3]
+		sum += int32(row[0]>>4)*y[0] + int32(row[1]>>4)*y[1] + int32(row[2]>>4)*y[2] + int32(row[3]>>4)*y[3]
 	}
 	return sum
 }
@@ -200,8 +216,9 @@ func mmQ40Go(c mmCall, n int) {
 			rec := (*q8Record)(x)
 			d := (*[PanelRows]uint16)(w)
 			q := (*[4][PanelRows][4]byte)(unsafe.Add(w, 32))
+			xs := rec.wide()
 			for r := range acc {
-				sum := nibbleSum(q, r, &rec.q) + rec.bias4
+				sum := nibbleSum(q, r, &xs) + rec.bias4
 				acc[r] += float32(float32(float32(sum)*halfToFloat(d[r])) * rec.scale)
 			}
 			w, x = unsafe.Add(w, 288), unsafe.Add(x, c.xs)
@@ -215,8 +232,9 @@ func mmQ41Go(c mmCall, n int) {
 			rec := (*q8Record)(x)
 			d := (*[2][PanelRows]uint16)(w)
 			q := (*[4][PanelRows][4]byte)(unsafe.Add(w, 64))
+			xs := rec.wide()
 			for r := range acc {
-				sum := nibbleSum(q, r, &rec.q)
+				sum := nibbleSum(q, r, &xs)
 				t := float32(float32(float32(sum)*halfToFloat(d[0][r])) * rec.scale)
 				u := float32(halfToFloat(d[1][r]) * rec.scaleSum)
 				acc[r] += float32(t + u)
