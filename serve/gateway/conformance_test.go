@@ -3,7 +3,6 @@ package gateway
 import (
 	"errors"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/openai/openai-go/v3"
@@ -119,7 +118,8 @@ func TestOpenAIsClientListsModels(t *testing.T) {
 	if err != nil || len(list.Data) != 1 || list.Data[0].ID != "fake" {
 		t.Errorf("%v %+v", err, list)
 	}
-	if _, err := c.Models.Get(t.Context(), "other"); err == nil || !strings.Contains(err.Error(), "not served") {
-		t.Errorf("%v", err)
+	var e *openai.Error
+	if _, err := c.Models.Get(t.Context(), "other"); !errors.As(err, &e) || e.StatusCode != 404 || e.Code != "model_not_found" {
+		t.Errorf("%v: %+v", err, e)
 	}
 }
