@@ -101,7 +101,7 @@ func (y *System) deliver(w *world, m msg) error {
 			y.tell(w, msgAbortP, m.room)
 			return nil
 		}
-		if w.leases == leasesMax {
+		if w.leases >= y.scope.leases() {
 			return nil // the model is out of lease numbers, the protocol never is
 		}
 		peer := int32(0)
@@ -179,7 +179,7 @@ func (y *System) chunk(w *world, k Kind, x uint32) error {
 		for i := range c.blocks {
 			b := in.table[i]
 			w.dst[b] = stamp(c.room, int(c.first+i))
-			w.by[b] = leaseBit(c.boot, c.seq) | c.pass<<6
+			w.by[b] = origin{c.boot, c.seq, c.pass}
 		}
 		ev.Kind = decode.ChunkPlaced
 		return y.doD(w, ev)
@@ -224,5 +224,5 @@ func (y *System) returned(w *world, x uint32, ok bool) error {
 	panic("sim: no such write")
 }
 
-// leaseBit numbers the leases of a world in six bits.
-func leaseBit(boot, seq uint8) uint8 { return 1 << ((boot-1)*leasesMax + seq - 1) }
+// leaseBit numbers the leases of a world.
+func leaseBit(boot, seq uint8) uint16 { return 1 << ((boot-1)*leasesMax + seq - 1) }

@@ -347,7 +347,8 @@ func (y *System) beginD(w *world, r uint8) error {
 			l = v.Lease
 		}
 	}
-	var by, all uint8
+	var by origin
+	var all uint8
 	for k, st := range w.dst {
 		if st == 0 || (st-1)>>4 != r {
 			continue
@@ -361,7 +362,7 @@ func (y *System) beginD(w *world, r uint8) error {
 	if all != 1<<room.BlocksFor(y.scope.Tokens)-1 {
 		return fmt.Errorf("decode starts room %d on incomplete KV", r+1)
 	}
-	if l != (room.Lease{}) && by&63 != leaseBit(uint8(l.Boot), uint8(l.Seq)) {
+	if l != (room.Lease{}) && lease(by.boot, by.seq) != l {
 		return fmt.Errorf("OWN: decode starts room %d on KV of another lease", r+1)
 	}
 	if y.scope.Once {
@@ -388,7 +389,7 @@ func (y *System) freedD(w *world, table []int32) error {
 				return errors.New("QUIET: decode frees a block that its engine still uses")
 			}
 		}
-		w.dst[b], w.by[b] = 0, 0
+		w.dst[b], w.by[b] = 0, origin{}
 	}
 	return nil
 }

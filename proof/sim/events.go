@@ -201,7 +201,7 @@ func (y *System) linkEvents(w *world, evs []Event) []Event {
 		}
 	}
 	if w.dUp && w.dialing {
-		if w.pUp && w.conn < connsMax {
+		if w.pUp && w.conn < y.scope.conns() {
 			add(linkUp, w.conn+1)
 		} else {
 			add(noLink, 0)

@@ -114,7 +114,7 @@ func (y *System) crash(w *world, ofPrefill bool) {
 		w.pUp, w.pCut = false, all
 		w.crashP--
 		w.writes, w.nWrites, w.pStep = [chunksMax]write{}, 0, passes{}
-		w.src, w.owedP, w.ranP, w.said = [blocksMax]uint8{}, 0, 0, [roomsMax]uint8{}
+		w.src, w.owedP, w.ranP, w.said = [blocksMax]uint8{}, 0, 0, [roomsMax]uint16{}
 		w.sureP = [roomsMax]room.Outcome{}
 		for k := uint8(1); k <= w.conn; k++ {
 			w.drop(k, msgPrealloc, msgCancel)
@@ -129,7 +129,7 @@ func (y *System) crash(w *world, ofPrefill bool) {
 	w.dUp, w.dCut = false, all
 	w.crashD--
 	w.wire, w.in, w.nIn, w.dStep = set{}, [chunksMax]inside{}, 0, passes{}
-	w.dst, w.by = [blocksMax]uint8{}, [blocksMax]uint8{}
+	w.dst, w.by = [blocksMax]uint8{}, [blocksMax]origin{}
 	w.owedD, w.ranD, w.begin, w.dialing, w.seq = 0, 0, 0, false, 0
 	w.made, w.sureD = [roomsMax]uint8{}, [roomsMax]room.Outcome{}
 	for k := uint8(1); k <= w.conn; k++ {

@@ -73,6 +73,17 @@ func Scopes() []Named {
 	}
 }
 
+// Crowd is a world too large to explore: four rooms on pools that hold two, shared steps that
+// cut prompts anew in every pass, and everything that may break. Seeds walk through it.
+func Crowd() Scope {
+	return Scope{
+		Rooms: 4, Tokens: 31, MaxNew: 2, BlocksP: 4, BlocksD: 6, Slots: 2, ChunkTokens: 48,
+		Twice: true, Lose: true, Abort: true, GiveUp: true, Gateway: true, WriteFails: true, WriteLate: true, Refuse: true,
+		StepFails: true, Silent: true, Resend: true, Recut: true, Leases: leasesMax, Conns: connsMax,
+		Breaks: 3, CrashP: 1, CrashD: 1, Forget: 4,
+	}
+}
+
 func prompt(must []string) explore.Options { return explore.Options{Ask: explore.PROMPT, Must: must} }
 func term(must []string) explore.Options   { return explore.Options{Ask: explore.TERM, Must: must} }
 func alone(must []string) explore.Options {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"flag"
 	"slices"
 	"testing"
 	"time"
@@ -26,6 +27,28 @@ func TestTheSmallestScopesHold(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+var (
+	seeds = flag.Uint64("seeds", 400, "how many random ways through the crowded world")
+	seed  = flag.Uint64("seed", 0, "go this way alone")
+)
+
+// TestSeededWalksEnd goes random ways through a world of four rooms with every fault.
+func TestSeededWalksEnd(t *testing.T) {
+	from, to := uint64(1), *seeds
+	if *seed != 0 {
+		from, to = *seed, *seed
+	}
+	for n := from; n <= to; n++ {
+		sc := Crowd()
+		if n%2 == 0 { // longer lives: nobody crashes
+			sc.CrashP, sc.CrashD = 0, 0
+		}
+		if r := explore.Walk(New(sc), n, 40+int(n%7)*40); r.Broken != "" {
+			t.Fatalf("go test ./proof/sim -run Seeded -seed %d: %s: %s\n%s", n, r.Broken, r.Reason, r.Chart)
+		}
 	}
 }
 
@@ -100,7 +123,7 @@ func TestGhostsSeeWhatTheyAreFor(t *testing.T) {
 			return y.effectP(w, &prefill.Effect{Kind: prefill.Freed, Blocks: []int32{0}})
 		},
 		"a source block freed under a step": func(y *System, w *world) error {
-			w.pStep = passes{n: 1, item: [roomsMax]pass{{table: [4]uint8{3}, n: 1}}}
+			w.pStep = passes{n: 1, item: [roomsMax]pass{{table: [tableMax]uint8{3}, n: 1}}}
 			return y.effectP(w, &prefill.Effect{Kind: prefill.Freed, Blocks: []int32{3}})
 		},
 		"a write of what is not computed": func(y *System, w *world) error {
@@ -118,18 +141,18 @@ func TestGhostsSeeWhatTheyAreFor(t *testing.T) {
 			return y.effectP(w, &prefill.Effect{Kind: prefill.End, Room: id, Outcome: room.Done()})
 		},
 		"a destination freed with a receiver inside": func(y *System, w *world) error {
-			w.in[0], w.nIn = inside{id: chunk{blocks: 1}.pack(), table: [4]uint8{2}}, 1
+			w.in[0], w.nIn = inside{id: chunk{blocks: 1}.pack(), table: [tableMax]uint8{2}}, 1
 			return y.effectD(w, &decode.Effect{Kind: decode.Freed, Blocks: []int32{2}})
 		},
 		"two receivers in one block": func(y *System, w *world) error {
-			w.in[0], w.nIn = inside{id: chunk{blocks: 1}.pack(), table: [4]uint8{2}}, 1
+			w.in[0], w.nIn = inside{id: chunk{blocks: 1}.pack(), table: [tableMax]uint8{2}}, 1
 			return y.effectD(w, &decode.Effect{Kind: decode.Place, OK: true, Blocks: []int32{2}})
 		},
 		"a start on incomplete KV": func(y *System, w *world) error {
 			return y.effectD(w, &decode.Effect{Kind: decode.Begin, Room: id})
 		},
 		"a start on KV of two passes": func(y *System, w *world) error {
-			w.dst[0], w.dst[1], w.by[0], w.by[1] = stamp(0, 0), stamp(0, 1), 65, 129
+			w.dst[0], w.dst[1], w.by[0], w.by[1] = stamp(0, 0), stamp(0, 1), origin{1, 1, 1}, origin{1, 1, 2}
 			return y.effectD(w, &decode.Effect{Kind: decode.Begin, Room: id})
 		},
 		"a token read from a stranger's block": func(y *System, w *world) error {

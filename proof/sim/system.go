@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -36,11 +37,16 @@ type Scope struct {
 	Resend     bool  // the resend timer runs
 	Recut      bool  // prefill's second life makes chunks of twice the size
 	Once       bool  // also demand at most one pass and one generation per room and life
+	Leases     uint8 // leases over the life of the world, Requests beyond are lost; 0 means 3
+	Conns      uint8 // data connections over its life, dials beyond are refused; 0 means 3
 	Breaks     uint8 // how often a data connection may end
 	CrashP     uint8 // how often each side may crash
 	CrashD     uint8
 	Forget     uint8 // how many tombstones may expire
 }
+
+func (sc *Scope) leases() uint8 { return cmp.Or(sc.Leases, 3) }
+func (sc *Scope) conns() uint8  { return cmp.Or(sc.Conns, 3) }
 
 // System explores one scope.
 type System struct {

@@ -11,12 +11,13 @@ import (
 // Small-scope limits: a world is a flat value apart from its two cores, so that copying it is
 // cheap. Exceeding one is a panic, never a silent cut.
 const (
-	roomsMax  = 2
-	blocksMax = 8  // in each pool
-	netMax    = 24 // messages in flight
-	chunksMax = 8  // chunks in one place
-	leasesMax = 3  // leases over the life of a world; Requests beyond are lost
-	connsMax  = 3  // data connections over the life of a world
+	roomsMax  = 4
+	blocksMax = 16 // in each pool
+	tableMax  = 4  // blocks of one room
+	netMax    = 64 // messages in flight
+	chunksMax = 16 // chunks in one place
+	leasesMax = 8  // leases of one life of decode
+	connsMax  = 7  // data connections over the life of a world
 	bootsMax  = 2  // lives of each process
 )
 
@@ -62,26 +63,29 @@ type world struct {
 	owedD uint8                  // the same at decode
 	ranP  uint8                  // Once: rooms that this life of prefill began to compute
 	ranD  uint8                  // Once: rooms that this life of decode began
-	said  [roomsMax]uint8        // leases on which this life of prefill gave its final word
+	said  [roomsMax]uint16       // leases on which this life of prefill gave its final word
 	src   [blocksMax]uint8       // prefill: what each block holds, see stamp
 	dst   [blocksMax]uint8       // decode: the same
-	by    [blocksMax]uint8       // decode: the lease and the pass that filled it
+	by    [blocksMax]origin      // decode: where it came from
 	made  [roomsMax]uint8        // decode: tokens that went to the client
 	sureP [roomsMax]room.Outcome // outcomes that were decided; labels, not part of the state
 	sureD [roomsMax]room.Outcome
 	shows uint64 // witnesses of the last event; not part of the state
 }
 
+// origin is the lease under which, and the pass by which, a block was filled.
+type origin struct{ boot, seq, pass uint8 }
+
 // write is one outstanding write of prefill.
 type write struct {
 	id     uint32 // the chunk it moves
-	blocks uint8  // source blocks it reads, one bit each
+	blocks uint16 // source blocks it reads, one bit each
 }
 
 // inside is a receiver in decode's memory.
 type inside struct {
-	id    uint32   // the chunk it places
-	table [4]uint8 // the blocks it was let into
+	id    uint32          // the chunk it places
+	table [tableMax]uint8 // the blocks it was let into
 }
 
 // passes is one outstanding engine step.
@@ -93,10 +97,10 @@ type passes struct {
 type pass struct {
 	room     uint8
 	from, to uint8
-	prefill  bool     // of decode: a chunk of a local prompt
-	finish   bool     // of decode: the last token
-	table    [4]uint8 // blocks of the room
-	n        uint8    // length of table
+	prefill  bool            // of decode: a chunk of a local prompt
+	finish   bool            // of decode: the last token
+	table    [tableMax]uint8 // blocks of the room
+	n        uint8           // length of table
 }
 
 // stamp names a piece of KV: block i of a room's prompt. 0 is nothing.
@@ -235,7 +239,10 @@ func (y *System) Clone(s *world) world {
 // because nobody is let into a block twice.
 func (y *System) Key(w *world, b []byte) []byte {
 	b = append(b, bit(w.pUp)|bit(w.dUp)<<1|bit(w.dialing)<<2, w.pInc, w.dInc, w.begin, w.conn, w.dCut, w.pCut, w.gone,
-		w.leases, w.crashP, w.crashD, w.breaks, w.forget, w.owedP, w.owedD, w.ranP, w.ranD, w.said[0], w.said[1], w.made[0], w.made[1])
+		w.leases, w.crashP, w.crashD, w.breaks, w.forget, w.owedP, w.owedD, w.ranP, w.ranD)
+	for r := range y.scope.Rooms {
+		b = append(b, uint8(w.said[r]), uint8(w.said[r]>>8), w.made[r])
+	}
 	b = w.net.key(b)
 	b = w.wire.key(b)
 	b = append(b, w.nWrites, w.nIn, w.late, w.seq)
@@ -247,13 +254,15 @@ func (y *System) Key(w *world, b []byte) []byte {
 	}
 	// Room by room, block by block: what decode's memory holds. (Steps, tables and prefill's
 	// memory follow from the cores: no need to write them too.)
-	var held [roomsMax * 4]uint8
+	var held [roomsMax * tableMax]origin
 	for k, st := range w.dst {
 		if st != 0 {
-			held[(st-1)>>4*4+(st-1)&15] = 1 + w.by[k]
+			held[(st-1)>>4*tableMax+(st-1)&15] = origin{1 + w.by[k].boot, w.by[k].seq, w.by[k].pass}
 		}
 	}
-	b = append(b, held[:4*y.scope.Rooms]...)
+	for _, o := range held[:tableMax*y.scope.Rooms] {
+		b = append(b, o.boot, o.seq<<4|o.pass)
+	}
 	if w.pUp {
 		b = w.p.AppendState(b)
 	}
