@@ -40,18 +40,22 @@ func TestEveryLimitOfAConfigIsRefusedByName(t *testing.T) {
 
 // A pool whose size nobody chose is bounded by memory, by use and by a constant.
 func TestThePoolIsBounded(t *testing.T) {
-	s := Config{}.WithDefaults().Sizes
-	if n, err := poolBlocks(s, 1<<10, 256); err != nil || n != 2*RunningDefault*room.BlocksFor(256) {
+	c := Config{}.WithDefaults()
+	if n, err := poolBlocks(c, 1<<10, 256); err != nil || n != 2*RunningDefault*room.BlocksFor(256) {
 		t.Errorf("small model: %d blocks, %v; want two full contexts per running room", n, err)
 	}
-	if n, err := poolBlocks(s, 1<<20, 1<<20); err != nil || int64(n)<<20 > poolBytesMax {
+	if n, err := poolBlocks(c, 1<<20, 1<<20); err != nil || int64(n)<<20 > poolBytesMax {
 		t.Errorf("large model: %d blocks of 1 MiB, %v; want at most %d bytes", n, err, int64(poolBytesMax))
 	}
-	if _, err := poolBlocks(s, 1<<50, 256); err == nil || !strings.Contains(err.Error(), "kv tokens") {
+	if _, err := poolBlocks(c, 1<<50, 256); err == nil || !strings.Contains(err.Error(), "kv tokens") {
 		t.Errorf("no block fits: %v, want an error that says what to do", err)
 	}
-	s.KVTokens = 100
-	if n, err := poolBlocks(s, 1<<50, 256); err != nil || n != 7 {
+	c.Canary = true
+	if n, err := poolBlocks(c, 1<<20, 1<<20); err != nil || int64(n)<<20 > canaryBytesMax {
+		t.Errorf("with canaries: %d blocks of 1 MiB, %v; want at most %d bytes", n, err, canaryBytesMax)
+	}
+	c.Sizes.KVTokens = 100
+	if n, err := poolBlocks(c, 1<<50, 256); err != nil || n != 7 {
 		t.Errorf("chosen: %d blocks, %v; want 7", n, err)
 	}
 }

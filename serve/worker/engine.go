@@ -67,7 +67,7 @@ func load(c Config, name string, f *gguf.File) (*Served, error) {
 		return nil, fmt.Errorf("worker: model %s: %w", name, err)
 	}
 	manifest, cfg := m.Manifest(), m.Config()
-	blocks, err := poolBlocks(c.Sizes, manifest.BlockBytes, cfg.Context)
+	blocks, err := poolBlocks(c, manifest.BlockBytes, cfg.Context)
 	if err != nil {
 		m.Close()
 		return nil, err

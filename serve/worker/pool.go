@@ -20,10 +20,13 @@ const (
 	poolBytesMax = 8 << 30
 	// poolBytesUnknown is the default where the system does not say what is available.
 	poolBytesUnknown = 1 << 30
+	// canaryBytesMax: with canaries the whole pool is written at the start, read at the end.
+	canaryBytesMax = 256 << 20
 )
 
 // poolBlocks returns how many blocks the pool gets.
-func poolBlocks(s Sizes, blockBytes, context int) (int, error) {
+func poolBlocks(c Config, blockBytes, context int) (int, error) {
+	s := c.Sizes
 	if s.KVTokens > 0 {
 		return room.BlocksFor(s.KVTokens), nil
 	}
@@ -31,6 +34,9 @@ func poolBlocks(s Sizes, blockBytes, context int) (int, error) {
 	bytes := min(available/memoryShare, poolBytesMax)
 	if available == 0 {
 		bytes = poolBytesUnknown
+	}
+	if c.Canary {
+		bytes = min(bytes, canaryBytesMax)
 	}
 	// More than every running room at full length, and as many waiting, is of no use.
 	most := 2 * s.MaxRunning * room.BlocksFor(context)
