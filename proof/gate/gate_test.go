@@ -12,8 +12,8 @@ import (
 // nightly, if set, explores the scopes that are too large for every change too.
 var nightly = os.Getenv("BATON_NIGHTLY") != ""
 
-// TestEveryScopeHolds is the gate: all interleavings of every small world.
-func TestEveryScopeHolds(t *testing.T) {
+// TestGateHolds is the gate: all interleavings of every small world.
+func TestGateHolds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("explores for several seconds")
 	}
