@@ -164,7 +164,11 @@ func TestMatMulMatchesFloat64(t *testing.T) {
 	atEachLevel(t, func(t *testing.T) {
 		r := newRand(2)
 		for _, f := range allFormats {
-			for _, s := range [][3]int{{1, 32, 1}, {16, 32, 3}, {37, 96, 5}, {48, 576, 16}, {80, 1536, 19}, {100, 352, 33}} {
+			shapes := [][3]int{{1, 32, 1}, {16, 32, 3}, {37, 96, 5}, {48, 576, 16}, {80, 1536, 19}, {100, 352, 33}}
+			for range 6 {
+				shapes = append(shapes, [3]int{1 + r.IntN(70), 32 * (1 + r.IntN(9)), 1 + r.IntN(40)})
+			}
+			for _, s := range shapes {
 				rows, cols, n := s[0], s[1], s[2]
 				m, x := randMatrix(t, r, f, rows, cols), randFloats(r, n*cols)
 				var in Input
