@@ -12,7 +12,7 @@ const rowsMax = 120
 
 // draw replays a trace and writes one line per event: its name, and in each column what
 // changed there. It returns the names too.
-func draw[S any, E comparable](sys System[S, E], trace []E, verdict string) (names []string, chart string) {
+func draw[S any, E comparable](sys Path[S, E], trace []E, verdict string) (names []string, chart string) {
 	drawer, _ := sys.(Drawer[S])
 	last := replay(sys, trace)
 	focus, _ := sys.(Focus[S, E])
@@ -69,7 +69,7 @@ func draw[S any, E comparable](sys System[S, E], trace []E, verdict string) (nam
 	return names, b.String()
 }
 
-func replay[S any, E comparable](sys System[S, E], trace []E) S {
+func replay[S any, E comparable](sys Path[S, E], trace []E) S {
 	s := sys.Init()
 	for _, e := range trace {
 		attempt(sys, &s, e) // the last one may be the violation

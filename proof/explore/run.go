@@ -126,7 +126,7 @@ func (x *search[S, E]) explore() bool {
 }
 
 // attempt applies e; a panic of the system is a violation like any other.
-func attempt[S any, E comparable](sys System[S, E], s *S, e E) (err error) {
+func attempt[S any, E comparable](sys Path[S, E], s *S, e E) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)

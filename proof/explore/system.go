@@ -1,26 +1,31 @@
 package explore
 
-// System is what is explored. S is a state, E an event; a small plain value is best for E,
-// because equal events of different states count as one for fairness ("the deadline of room
+// Path is what can be walked through. S is a state, E an event; a small plain value is best for
+// E, because equal events of different states count as one for fairness ("the deadline of room
 // 1", not "the deadline that was armed third").
-type System[S any, E comparable] interface {
+type Path[S any, E comparable] interface {
 	// Init returns the first state.
 	Init() S
-	// Clone copies a state so deeply that Apply on the copy leaves the original alone.
-	Clone(s *S) S
 	// Events appends every event that is possible in s, in a fixed order.
 	Events(s *S, dst []E) []E
 	// Apply performs e. An error, or a panic, is a broken invariant.
 	Apply(s *S, e E) error
-	// Key appends what makes s differ from other states: everything that the future depends
-	// on, and nothing else.
-	Key(s *S, dst []byte) []byte
 	// Done says whether everything is over and nothing is held.
 	Done(s *S) bool
 	// Class says what kind of event e is.
 	Class(e E) Class
 	// Name says what e does in s, in a chart.
 	Name(s *S, e E) string
+}
+
+// System is what can be explored: a Path that one can come back to.
+type System[S any, E comparable] interface {
+	Path[S, E]
+	// Clone copies a state so deeply that Apply on the copy leaves the original alone.
+	Clone(s *S) S
+	// Key appends what makes s differ from other states: everything that the future depends
+	// on, and nothing else.
+	Key(s *S, dst []byte) []byte
 }
 
 // Class is what an event is to fairness.
@@ -78,7 +83,7 @@ func (q Question) String() string {
 	return s
 }
 
-// A System may say more than it must.
+// A System or Path may say more than it must.
 type (
 	// Copier copies src over dst and reuses dst's memory: a faster Clone.
 	Copier[S any] interface{ CopyInto(dst, src *S) }

@@ -12,14 +12,19 @@ import (
 // before it is drawn, and Report.Trace has what is left.
 //
 // It is evidence, not proof: what a walk does not meet may still be there.
-func Walk[S any, E comparable](sys System[S, E], seed uint64, events int) Report {
-	w := walker[S, E]{sys: sys}
+//
+// In a walk that asks PROMPT no timer fires; every other one asks TERM.
+func Walk[S any, E comparable](sys Path[S, E], ask Question, seed uint64, events int) Report {
+	w := walker[S, E]{sys: sys, ask: TERM}
+	if ask == PROMPT {
+		w.ask = PROMPT
+	}
 	r := rand.New(rand.NewPCG(seed, 0))
 	s := sys.Init()
 	var choices, possible []E
 	broken, reason := "", ""
 	for range events {
-		if possible = sys.Events(&s, possible[:0]); len(possible) == 0 {
+		if possible = w.possible(&s, possible); len(possible) == 0 {
 			break
 		}
 		e := possible[r.IntN(len(possible))]
@@ -44,7 +49,22 @@ func Walk[S any, E comparable](sys System[S, E], seed uint64, events int) Report
 	return report
 }
 
-type walker[S any, E comparable] struct{ sys System[S, E] }
+type walker[S any, E comparable] struct {
+	sys Path[S, E]
+	ask Question
+}
+
+// possible lists what may happen in a walk of this kind.
+func (w walker[S, E]) possible(s *S, dst []E) []E {
+	dst = w.sys.Events(s, dst[:0])
+	if w.ask != PROMPT {
+		return dst
+	}
+	return slices.DeleteFunc(dst, func(e E) bool {
+		c := w.sys.Class(e)
+		return c == Timer || c == Retry
+	})
+}
 
 // quietMax bounds the quiet half: far more than any world needs that ends at all.
 const quietMax = 10_000
@@ -61,7 +81,7 @@ func (w walker[S, E]) finish(s *S) (trace []E, broken, reason string) {
 		if w.sys.Done(s) {
 			return trace, "", ""
 		}
-		possible = w.sys.Events(s, possible[:0])
+		possible = w.possible(s, possible)
 		best, ok := w.oldest(possible, since, n)
 		if !ok {
 			break
@@ -75,7 +95,7 @@ func (w walker[S, E]) finish(s *S) (trace []E, broken, reason string) {
 	if w.sys.Done(s) {
 		return trace, "", ""
 	}
-	return trace, TERM.String(), "never ends"
+	return trace, w.ask.String(), "never ends"
 }
 
 // oldest chooses among what happens by itself, and forgets what is not possible any more.
@@ -84,7 +104,7 @@ func (w walker[S, E]) oldest(possible []E, since map[E]int, now int) (best E, ok
 	bestAge, bestTimer := 0, false
 	for _, e := range possible {
 		c := w.sys.Class(e)
-		if !TERM.fair(c) {
+		if !w.ask.fair(c) {
 			continue
 		}
 		age, known := since[e]
@@ -109,7 +129,7 @@ func (w walker[S, E]) play(choices []E) (trace []E, broken, reason string) {
 	s := w.sys.Init()
 	var possible []E
 	for _, e := range choices {
-		if possible = w.sys.Events(&s, possible[:0]); !slices.Contains(possible, e) {
+		if possible = w.possible(&s, possible); !slices.Contains(possible, e) {
 			continue
 		}
 		trace = append(trace, e)

@@ -12,7 +12,7 @@ func TestWalkFindsNothingElse(t *testing.T) {
 	found, missed := 0, 0
 	for i := range 250 {
 		g := randomGraph(r)
-		want, got := Run(g, Options{Ask: TERM}), Walk(g, uint64(i), 30)
+		want, got := Run(g, Options{Ask: TERM}), Walk(g, TERM, uint64(i), 30)
 		switch {
 		case got.Broken == "" && want.Broken == "":
 		case got.Broken == "":
@@ -35,11 +35,11 @@ func TestWalkIsItsSeed(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for {
 		g := randomGraph(r)
-		one := Walk(g, 1, 30)
+		one := Walk(g, TERM, 1, 30)
 		if one.Broken == "" {
 			continue
 		}
-		if again := Walk(g, 1, 30); one.Chart != again.Chart || one.Reason != again.Reason {
+		if again := Walk(g, TERM, 1, 30); one.Chart != again.Chart || one.Reason != again.Reason {
 			t.Fatalf("seed 1 went two ways:\n%s\n%s", one.Chart, again.Chart)
 		}
 		return
@@ -78,7 +78,7 @@ func (l lamps) Name(_ *uint32, e lit) string { return fmt.Sprint(e.lamp) }
 // TestShrinkKeepsOnlyWhatItTakes: of a hundred events two are left.
 func TestShrinkKeepsOnlyWhatItTakes(t *testing.T) {
 	for seed := range uint64(20) {
-		r := Walk(lamps{counter{bits: 16}}, seed, 1000)
+		r := Walk(lamps{counter{bits: 16}}, TERM, seed, 1000)
 		if r.Broken != "SAFETY" || len(r.Trace) != 2 {
 			t.Fatalf("seed %d: %s after %v, want lamp 7 twice", seed, r.Reason, r.Trace)
 		}

@@ -18,7 +18,7 @@ func TestWalksOfManyRequests(t *testing.T) {
 	})
 	events := 0
 	for seed := range uint64(5000) {
-		r := explore.Walk(sys, seed, 150)
+		r := explore.Walk(sys, explore.TERM, seed, 150)
 		events += r.Transitions
 		if r.Broken != "" {
 			t.Fatalf("%s does not hold: %s\n%s", r.Broken, r.Reason, r.Chart)
