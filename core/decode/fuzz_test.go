@@ -32,50 +32,7 @@ func (w *world) do(ev Event) {
 	w.c.Step(0, ev, &w.out)
 	places := 0
 	for _, e := range w.out.List {
-		switch e.Kind {
-		case Accept:
-			if w.owed[e.Room] {
-				w.t.Fatalf("room %s accepted twice", e.Room)
-			}
-			w.owed[e.Room] = true
-		case End:
-			if !w.owed[e.Room] || !e.Outcome.Ended() {
-				w.t.Fatalf("room %s ends with %s, owed: %v", e.Room, e.Outcome, w.owed[e.Room])
-			}
-			delete(w.owed, e.Room)
-		case Step:
-			if w.step != nil || len(e.Items) == 0 {
-				w.t.Fatal("a second or an empty step")
-			}
-			w.step = e.Items
-		case Begin:
-			w.begun = append(w.begun, e.Room)
-		case Emit:
-			if !w.owed[e.Room] {
-				w.t.Fatalf("tokens of room %s, which is over", e.Room)
-			}
-		case Dial:
-			w.dials = append(w.dials, e.Peer)
-		case SendPrealloc:
-			w.leases = append(w.leases, e.Prealloc)
-		case Place:
-			places++
-			if e.OK {
-				w.inside = append(w.inside, ev)
-				for _, b := range e.Blocks {
-					if w.blocked[b] != 0 {
-						w.t.Fatalf("two receivers in block %d", b)
-					}
-					w.blocked[b] = e.Room
-				}
-			}
-		case Freed:
-			for _, b := range e.Blocks {
-				if w.blocked[b] != 0 {
-					w.t.Fatalf("block %d freed with a receiver inside", b)
-				}
-			}
-		}
+		places += w.effect(ev, &e)
 	}
 	if places > 1 || (places == 1) != (ev.Kind == ChunkArrived) {
 		w.t.Fatalf("%d answers to a chunk", places)
@@ -85,6 +42,60 @@ func (w *world) do(ev Event) {
 	if !bytes.Equal(twin.AppendState(nil), w.c.AppendState(nil)) {
 		w.t.Fatal("a copy answers the same event otherwise")
 	}
+	w.audit()
+}
+
+// effect does what the core asks; it returns 1 for an answer to a chunk.
+func (w *world) effect(ev Event, e *Effect) (places int) {
+	switch e.Kind {
+	case Accept:
+		if w.owed[e.Room] {
+			w.t.Fatalf("room %s accepted twice", e.Room)
+		}
+		w.owed[e.Room] = true
+	case End:
+		if !w.owed[e.Room] || !e.Outcome.Ended() {
+			w.t.Fatalf("room %s ends with %s, owed: %v", e.Room, e.Outcome, w.owed[e.Room])
+		}
+		delete(w.owed, e.Room)
+	case Step:
+		if w.step != nil || len(e.Items) == 0 {
+			w.t.Fatal("a second or an empty step")
+		}
+		w.step = e.Items
+	case Begin:
+		w.begun = append(w.begun, e.Room)
+	case Emit:
+		if !w.owed[e.Room] {
+			w.t.Fatalf("tokens of room %s, which is over", e.Room)
+		}
+	case Dial:
+		w.dials = append(w.dials, e.Peer)
+	case SendPrealloc:
+		w.leases = append(w.leases, e.Prealloc)
+	case Place:
+		places = 1
+		if e.OK {
+			w.inside = append(w.inside, ev)
+			for _, b := range e.Blocks {
+				if w.blocked[b] != 0 {
+					w.t.Fatalf("two receivers in block %d", b)
+				}
+				w.blocked[b] = e.Room
+			}
+		}
+	case Freed:
+		for _, b := range e.Blocks {
+			if w.blocked[b] != 0 {
+				w.t.Fatalf("block %d freed with a receiver inside", b)
+			}
+		}
+	}
+	return places
+}
+
+// audit compares what the core says of itself with what it shows.
+func (w *world) audit() {
 	soonest, _, armed := w.c.NextTimer()
 	for at := range w.c.Timers {
 		if !armed || at < soonest {

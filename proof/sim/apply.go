@@ -69,6 +69,12 @@ func (y *System) Apply(w *world, e Event) error {
 		w.gone |= 1 << r
 		w.net.add(msg{kind: msgAbortP, room: r}.pack())
 		w.net.add(msg{kind: msgAbortD, room: r}.pack())
+	case drainP:
+		w.drained |= 1
+		return y.doP(w, prefill.Event{Kind: prefill.Drain})
+	case drainD:
+		w.drained |= 2
+		return y.doD(w, decode.Event{Kind: decode.Drain})
 	case crashP, crashD:
 		y.crash(w, e.Kind == crashP)
 	case restartP:

@@ -53,6 +53,8 @@ const (
 	forgetD
 	giveUp      // decode ends a room by itself
 	clientAbort // the gateway tells both
+	drainP      // prefill takes no new rooms any more
+	drainD      // decode does not
 	kinds
 )
 
@@ -93,6 +95,8 @@ var kindTable = [kinds]struct {
 	forgetD:     {explore.Fault, "decode: oldest tombstone expires"},
 	giveUp:      {explore.Fault, "decode: gives up by itself"},
 	clientAbort: {explore.Environment, "client gives up"},
+	drainP:      {explore.Environment, "prefill: is drained"},
+	drainD:      {explore.Environment, "decode: is drained"},
 }
 
 // Class says what kind of event e is.
@@ -140,6 +144,12 @@ func (y *System) Events(w *world, evs []Event) []Event {
 	}
 	if w.dUp && w.crashD > 0 {
 		add(crashD, 0, 0)
+	}
+	if sc.Drain && w.pUp && w.drained&1 == 0 {
+		add(drainP, 0, 0)
+	}
+	if sc.Drain && w.dUp && w.drained&2 == 0 {
+		add(drainD, 0, 0)
 	}
 	if !w.pUp && w.pInc < bootsMax {
 		add(restartP, 0, 0)
@@ -268,7 +278,7 @@ func (y *System) Name(_ *world, e Event) string {
 		return fmt.Sprintf("r%d %s (chunk %d, lease %d/%d)", c.room+1, row.name, c.n, c.boot, c.seq)
 	case cutD, cutP, staleD, staleP, breakD, breakP, linkUp:
 		return fmt.Sprintf("%s %d", row.name, e.Arg)
-	case crashP, crashD, restartP, restartD, noLink, forgetP, forgetD:
+	case crashP, crashD, restartP, restartD, noLink, forgetP, forgetD, drainP, drainD:
 		return row.name
 	}
 	return fmt.Sprintf("r%d %s", e.Room+1, row.name)

@@ -112,6 +112,7 @@ func (y *System) crash(w *world, ofPrefill bool) {
 			}
 		}
 		w.pUp, w.pCut = false, all
+		w.drained &^= 1
 		w.crashP--
 		w.writes, w.nWrites, w.pStep = [chunksMax]write{}, 0, passes{}
 		w.src, w.owedP, w.ranP, w.said = [blocksMax]uint8{}, 0, 0, [roomsMax]uint16{}
@@ -127,6 +128,7 @@ func (y *System) crash(w *world, ofPrefill bool) {
 		}
 	}
 	w.dUp, w.dCut = false, all
+	w.drained &^= 2
 	w.crashD--
 	w.wire, w.in, w.nIn, w.dStep = set{}, [chunksMax]inside{}, 0, passes{}
 	w.dst, w.by = [blocksMax]uint8{}, [blocksMax]origin{}

@@ -26,7 +26,7 @@ func Scopes() []Named {
 	all := with(data, func(sc *Scope) { sc.Twice, sc.Lose = true, true })
 	lossy := with(data, func(sc *Scope) { sc.Lose = true })
 	twice := with(one, func(sc *Scope) { sc.Twice = true })
-	gateway := with(data, func(sc *Scope) { sc.Gateway, sc.Tied = true, true })
+	gateway := with(data, func(sc *Scope) { sc.Gateway, sc.Tied, sc.MaxNew, sc.BlocksD = true, true, 2, 3 })
 	silent := func(sc *Scope) { sc.Silent = true }
 	crashP := func(sc *Scope) { sc.CrashP, sc.Recut = 1, true }
 	crashD := func(sc *Scope) { sc.CrashD = 1 }
@@ -42,12 +42,13 @@ func Scopes() []Named {
 		{"PROMPT gateway", gate, gateway, prompt(ends)},
 		{"PROMPT gateway crash prefill", gate, with(gateway, crashP), prompt(ends)},
 		{"PROMPT gateway crash decode", gate, with(gateway, crashD), prompt(ends)},
+		{"PROMPT gateway drain", gate, with(gateway, func(sc *Scope) { sc.Drain = true }), prompt(ends)},
 		{"PROMPT two rooms", gate, with(two, func(sc *Scope) { sc.GiveUp = true }), prompt(ends[:1])},
 		{"PROMPT two rooms abort", night, with(two, func(sc *Scope) { sc.Abort, sc.GiveUp = true, true }), prompt(ends[:3])},
 		{"PROMPT unified", gate, with(local, func(sc *Scope) { sc.BlocksD, sc.Slots = 6, 2 }), prompt(unified)},
 
 		{"TERM quiet", gate, quiet, term(late)},
-		{"TERM data", gate, data, term(late)},
+		{"TERM data", gate, with(data, func(sc *Scope) { sc.MaxNew, sc.BlocksD = 2, 3 }), term(late)},
 		{"TERM all", gate, with(all, func(sc *Scope) { sc.Resend = true }), term(turned)},
 		{"TERM crash prefill", gate, with(lossy, crashP), term(ends)},
 		{"TERM crash decode", gate, with(lossy, crashD), term(ends)},
@@ -64,7 +65,7 @@ func Scopes() []Named {
 		{"TERM two rooms abort", night, with(two, func(sc *Scope) { sc.Abort = true }), term(ends[:3])},
 
 		{"ALONE quiet", gate, with(quiet, silent), alone(late)},
-		{"ALONE data", gate, with(data, silent), alone(late)},
+		{"ALONE data", gate, with(data, func(sc *Scope) { sc.Silent, sc.MaxNew, sc.BlocksD = true, 2, 3 }), alone(late)},
 		{"ALONE crash prefill", gate, with(with(data, silent), crashP), alone(late)},
 		{"ALONE crash decode", gate, with(with(data, silent), crashD), alone(late)},
 		{"ALONE all", night, with(all, silent), alone(late)},
@@ -79,7 +80,7 @@ func Crowd() Scope {
 	return Scope{
 		Rooms: 4, Tokens: 31, MaxNew: 2, BlocksP: 4, BlocksD: 6, Slots: 2, ChunkTokens: 48,
 		Twice: true, Lose: true, Abort: true, GiveUp: true, Gateway: true, WriteFails: true, WriteLate: true, Refuse: true,
-		StepFails: true, Silent: true, Resend: true, Recut: true, Leases: leasesMax, Conns: connsMax,
+		StepFails: true, Silent: true, Resend: true, Recut: true, Drain: true, Leases: leasesMax, Conns: connsMax,
 		Breaks: 3, CrashP: 1, CrashD: 1, Forget: 4,
 	}
 }

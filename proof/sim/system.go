@@ -33,6 +33,7 @@ type Scope struct {
 	WriteLate  bool  // a write may be reported failed and arrive all the same
 	Refuse     bool  // a chunk may arrive with wrong bytes
 	StepFails  bool  // an engine step may fail
+	Drain      bool  // each side may be told to take no new rooms
 	Silent     bool  // each side may end a connection on which nothing moves
 	Resend     bool  // the resend timer runs
 	Recut      bool  // prefill's second life makes chunks of twice the size

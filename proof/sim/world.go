@@ -51,12 +51,13 @@ type world struct {
 	late uint8 // connections of decode's second life, one bit each
 	seq  uint8 // newest lease of decode's life
 
-	gone   uint8 // client aborts spent, one bit per room
-	leases uint8 // leases given in this world
-	crashP uint8 // budgets left
-	crashD uint8
-	breaks uint8
-	forget uint8
+	gone    uint8 // client aborts spent, one bit per room
+	drained uint8 // sides that were drained, one bit each
+	leases  uint8 // leases given in this world
+	crashP  uint8 // budgets left
+	crashD  uint8
+	breaks  uint8
+	forget  uint8
 
 	// Ghosts. What they say is not known to anybody in the world.
 	owedP uint8                  // legs that prefill accepted and did not end, one bit per room
@@ -239,7 +240,7 @@ func (y *System) Clone(s *world) world {
 // because nobody is let into a block twice.
 func (y *System) Key(w *world, b []byte) []byte {
 	b = append(b, bit(w.pUp)|bit(w.dUp)<<1|bit(w.dialing)<<2, w.pInc, w.dInc, w.begin, w.conn, w.dCut, w.pCut, w.gone,
-		w.leases, w.crashP, w.crashD, w.breaks, w.forget, w.owedP, w.owedD, w.ranP, w.ranD)
+		w.leases, w.crashP, w.crashD, w.breaks, w.forget, w.owedP, w.owedD, w.ranP, w.ranD, w.drained)
 	for r := range y.scope.Rooms {
 		b = append(b, uint8(w.said[r]), uint8(w.said[r]>>8), w.made[r])
 	}
