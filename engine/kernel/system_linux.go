@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"runtime"
 	"sync"
 	"unsafe"
 
@@ -28,4 +29,14 @@ func freeSystem(b []byte) {
 	if m, ok := mappings.LoadAndDelete(&b[0]); ok {
 		_ = unix.Munmap(m.([]byte)) // fails only for an address that was never mapped
 	}
+}
+
+// yield lets another thread have this processor. Most times the system's own yield is enough, and cheap; now and then
+// the Go scheduler gets its turn, so that goroutines which share this processor are not starved.
+func yield(i int) {
+	if i%64 == 0 {
+		runtime.Gosched()
+		return
+	}
+	_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 }
