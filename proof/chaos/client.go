@@ -99,7 +99,7 @@ func Do(ctx context.Context, client *http.Client, url string, a Ask) End {
 		} else {
 			e.read(res.Body)
 		}
-		e.Left = e.Left || ctx.Err() != nil && e.Ends == 0
+		e.Left = e.Left || ctx.Err() != nil && e.Broken != "" // it left by delay, before the last byte was read
 	}
 	e.After = time.Since(began)
 	return e

@@ -110,6 +110,7 @@ type Worker struct {
 	Role   string `json:"role"`
 	Boot   string `json:"boot"`
 	PID    int    `json:"pid"`
+	HTTP   string `json:"http"`
 	Queues map[string]struct {
 		Len int `json:"len"`
 	} `json:"queues"`
@@ -132,7 +133,7 @@ type State struct {
 // State reads the whole cluster's tables through the gateway.
 func (c *Cluster) State(ctx context.Context) (State, error) {
 	var s State
-	body, err := c.get(ctx, "/debug/requests")
+	body, err := get(ctx, c.URL+"/debug/requests")
 	if err == nil {
 		err = json.Unmarshal(body, &s)
 	}
@@ -151,6 +152,22 @@ func (c *Cluster) Worker(ctx context.Context, role string) (Worker, error) {
 		}
 	}
 	return Worker{}, fmt.Errorf("chaos: no %s worker among %+v", role, s.Workers)
+}
+
+// Signal sends a signal to a worker process, if it is still the child of this cluster: a process
+// id in a table may be old, and by now somebody else's.
+func (c *Cluster) Signal(w Worker, signal syscall.Signal) error {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", w.PID))
+	if err != nil {
+		return fmt.Errorf("chaos: worker %s: %w", w.Boot, err)
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ") // behind the command's name: state, parent
+	var state string
+	var parent int
+	if _, err := fmt.Sscan(rest, &state, &parent); err != nil || parent != c.PID() || state == "Z" {
+		return fmt.Errorf("chaos: process %d is no longer worker %s", w.PID, w.Boot)
+	}
+	return syscall.Kill(w.PID, signal)
 }
 
 // Quiet says why the cluster is not at rest, or "" when it is (X4).
@@ -177,9 +194,10 @@ func (s State) Quiet() string {
 	return ""
 }
 
-// Metric reads one plain sample of the gateway's /metrics; ok is false when it is not there.
-func (c *Cluster) Metric(ctx context.Context, name string) (value float64, ok bool) {
-	body, err := c.get(ctx, "/metrics")
+// Metric reads one plain sample of a part's /metrics; url is the cluster's or a worker's. ok is
+// false when it is not there.
+func Metric(ctx context.Context, url, name string) (value float64, ok bool) {
+	body, err := get(ctx, url+"/metrics")
 	if err != nil {
 		return 0, false
 	}
@@ -201,8 +219,8 @@ func Descriptors(pid int) int {
 	return len(entries)
 }
 
-func (c *Cluster) get(ctx context.Context, path string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL+path, nil)
+func get(ctx context.Context, url string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, fmt.Errorf("chaos: %w", err)
 	}
