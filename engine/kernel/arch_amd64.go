@@ -141,15 +141,13 @@ type mmKernels = [17]func(w, x unsafe.Pointer, y *float32, kb, np, xs, ldy int)
 // inParts serves n tokens with kernels for fewer. perBlock is how many of the kernel's blocks are 32 columns,
 // tokenBytes the distance between tokens in a group.
 func (c mmCall) inParts(k *mmKernels, n, perBlock, tokenBytes int) {
-	for n > 0 {
-		m := min(n, 6)
+	for at, m := 0, 0; at < n; at += m {
+		m = min(n-at, 6)
 		for k[m] == nil {
 			m--
 		}
-		k[m](c.w, c.x, c.y, c.kb*perBlock, c.np, c.xs, c.ldy)
-		c.x = unsafe.Add(c.x, m*tokenBytes)
-		c.y = (*float32)(unsafe.Add(unsafe.Pointer(c.y), m*c.ldy))
-		n -= m
+		y := (*float32)(unsafe.Add(unsafe.Pointer(c.y), at*c.ldy))
+		k[m](c.w, unsafe.Add(c.x, at*tokenBytes), y, c.kb*perBlock, c.np, c.xs, c.ldy)
 	}
 }
 

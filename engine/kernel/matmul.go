@@ -130,18 +130,16 @@ func (c mmCall) eachPanel(n, size int, body func(acc *panelSum, w, x unsafe.Poin
 
 func mmF32Go(c mmCall, n int) {
 	c.eachPanel(n, 2048, func(acc *panelSum, w, x unsafe.Pointer) {
-		for range 2 * c.kb {
-			f32Block(acc, w, (*[16]float32)(x))
-			w, x = unsafe.Add(w, 1024), unsafe.Add(x, c.xs)
+		for b := range 2 * c.kb {
+			f32Block(acc, unsafe.Add(w, 1024*b), (*[16]float32)(unsafe.Add(x, c.xs*b)))
 		}
 	}, 64)
 }
 
 func mmBF16Go(c mmCall, n int) {
 	c.eachPanel(n, 1024, func(acc *panelSum, w, x unsafe.Pointer) {
-		for range 2 * c.kb {
-			bf16Block(acc, w, (*[16]float32)(x))
-			w, x = unsafe.Add(w, 512), unsafe.Add(x, c.xs)
+		for b := range 2 * c.kb {
+			bf16Block(acc, unsafe.Add(w, 512*b), (*[16]float32)(unsafe.Add(x, c.xs*b)))
 		}
 	}, 64)
 }
@@ -173,8 +171,9 @@ func highBF16(w uint32) float32 { return math.Float32frombits(w &^ 0xffff) }
 
 func mmQ8Go(c mmCall, n int) {
 	c.eachPanel(n, 544, func(acc *panelSum, w, x unsafe.Pointer) {
-		for range c.kb {
-			rec := (*q8Record)(x)
+		for b := range c.kb {
+			rec := (*q8Record)(unsafe.Add(x, c.xs*b))
+			w := unsafe.Add(w, 544*b)
 			d := (*[PanelRows]uint16)(w)
 			q := (*[8][PanelRows][4]int8)(unsafe.Add(w, 32))
 			xs := rec.wide()
@@ -186,7 +185,6 @@ func mmQ8Go(c mmCall, n int) {
 				}
 				acc[r] += float32(float32(float32(sum)*halfToFloat(d[r])) * rec.scale)
 			}
-			w, x = unsafe.Add(w, 544), unsafe.Add(x, c.xs)
 		}
 	}, q8TokenBytes)
 }
@@ -212,8 +210,9 @@ func nibbleSum(q *[4][PanelRows][4]byte, r int, xs *[BlockCols]int32) int32 {
 
 func mmQ40Go(c mmCall, n int) {
 	c.eachPanel(n, 288, func(acc *panelSum, w, x unsafe.Pointer) {
-		for range c.kb {
-			rec := (*q8Record)(x)
+		for b := range c.kb {
+			rec := (*q8Record)(unsafe.Add(x, c.xs*b))
+			w := unsafe.Add(w, 288*b)
 			d := (*[PanelRows]uint16)(w)
 			q := (*[4][PanelRows][4]byte)(unsafe.Add(w, 32))
 			xs := rec.wide()
@@ -221,15 +220,15 @@ func mmQ40Go(c mmCall, n int) {
 				sum := nibbleSum(q, r, &xs) + rec.bias4
 				acc[r] += float32(float32(float32(sum)*halfToFloat(d[r])) * rec.scale)
 			}
-			w, x = unsafe.Add(w, 288), unsafe.Add(x, c.xs)
 		}
 	}, q8TokenBytes)
 }
 
 func mmQ41Go(c mmCall, n int) {
 	c.eachPanel(n, 320, func(acc *panelSum, w, x unsafe.Pointer) {
-		for range c.kb {
-			rec := (*q8Record)(x)
+		for b := range c.kb {
+			rec := (*q8Record)(unsafe.Add(x, c.xs*b))
+			w := unsafe.Add(w, 320*b)
 			d := (*[2][PanelRows]uint16)(w)
 			q := (*[4][PanelRows][4]byte)(unsafe.Add(w, 64))
 			xs := rec.wide()
@@ -239,7 +238,6 @@ func mmQ41Go(c mmCall, n int) {
 				u := float32(halfToFloat(d[1][r]) * rec.scaleSum)
 				acc[r] += float32(t + u)
 			}
-			w, x = unsafe.Add(w, 320), unsafe.Add(x, c.xs)
 		}
 	}, q8TokenBytes)
 }
