@@ -2,6 +2,7 @@ package decode
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,8 +23,15 @@ type world struct {
 	conns   []room.Conn
 	newest  room.Conn
 	leases  []room.Prealloc
+	kept    []kept
 	owed    map[room.ID]bool
 	blocked map[int32]room.ID // blocks that a receiver is inside of
+}
+
+// kept is what an effect gave away, and a copy of it.
+type kept struct {
+	blocks, blocksThen []int32
+	items, itemsThen   []StepItem
 }
 
 func (w *world) do(ev Event) {
@@ -33,6 +41,7 @@ func (w *world) do(ev Event) {
 	places := 0
 	for _, e := range w.out.List {
 		places += w.effect(ev, &e)
+		w.kept = append(w.kept, kept{e.Blocks, slices.Clone(e.Blocks), e.Items, slices.Clone(e.Items)})
 	}
 	if places > 1 || (places == 1) != (ev.Kind == ChunkArrived) {
 		w.t.Fatalf("%d answers to a chunk", places)
@@ -208,6 +217,13 @@ func FuzzEveryLegEnds(f *testing.F) {
 				w.do(Event{Kind: TimerFired, Timer: timer})
 			} else if ok && w.step == nil && len(w.begun) == 0 && len(w.inside) == 0 {
 				w.do(Event{Kind: Abort, Room: timer.Room})
+			}
+		}
+		for _, k := range w.kept {
+			if !slices.Equal(k.blocks, k.blocksThen) || !slices.EqualFunc(k.items, k.itemsThen, func(a, b StepItem) bool {
+				return a.Room == b.Room && a.From == b.From && a.To == b.To && slices.Equal(a.Blocks, b.Blocks)
+			}) {
+				t.Fatal("the core wrote to a slice that it had given away")
 			}
 		}
 	})

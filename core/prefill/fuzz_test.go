@@ -2,6 +2,7 @@ package prefill
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,8 +17,15 @@ type world struct {
 	out    Effects
 	step   []StepItem
 	writes []Effect
+	kept   []kept
 	owed   map[room.ID]bool
 	word   map[said]room.Outcome
+}
+
+// kept is what an effect gave away, and a copy of it.
+type kept struct {
+	blocks, blocksThen []int32
+	items, itemsThen   []StepItem
 }
 
 // said names a final word. (A fuzzer gives one lease to several rooms, decode never does.)
@@ -31,6 +39,7 @@ func (w *world) do(ev Event) {
 	twin := w.c.Clone()
 	w.c.Step(0, ev, &w.out)
 	for _, e := range w.out.List {
+		w.kept = append(w.kept, kept{e.Blocks, slices.Clone(e.Blocks), e.Items, slices.Clone(e.Items)})
 		switch e.Kind {
 		case Accept:
 			if w.owed[e.Room] {
@@ -145,6 +154,13 @@ func FuzzEveryLegEnds(f *testing.F) {
 			w.written(0, true)
 			if _, timer, ok := w.c.NextTimer(); ok && w.step == nil && len(w.writes) == 0 {
 				w.do(Event{Kind: TimerFired, Timer: timer})
+			}
+		}
+		for _, k := range w.kept {
+			if !slices.Equal(k.blocks, k.blocksThen) || !slices.EqualFunc(k.items, k.itemsThen, func(a, b StepItem) bool {
+				return a.Room == b.Room && a.From == b.From && a.To == b.To && slices.Equal(a.Blocks, b.Blocks)
+			}) {
+				t.Fatal("the core wrote to a slice that it had given away")
 			}
 		}
 	})
