@@ -32,6 +32,7 @@ func Scopes() []Named {
 	crashD := func(sc *Scope) { sc.CrashD = 1 }
 	once := func(sc *Scope) { sc.Twice, sc.Once = true, true }
 	two := Scope{Rooms: 2, Tokens: 15, MaxNew: 1, BlocksP: 1, BlocksD: 1, Slots: 1, ChunkTokens: 16}
+	three := func(sc *Scope) { sc.Tokens, sc.BlocksP, sc.BlocksD = 47, 3, 3 } // chunks
 	local := Scope{Rooms: 2, Local: true, Tokens: 31, MaxNew: 2, BlocksP: 1, BlocksD: 3, Slots: 1, ChunkTokens: 16, Abort: true, StepFails: true}
 	const gate, night = true, false
 	return []Named{
@@ -39,6 +40,7 @@ func Scopes() []Named {
 		{"PROMPT twice", gate, with(quiet, once), prompt(ends)},
 		{"PROMPT data", gate, data, prompt(ends)},
 		{"PROMPT data twice", gate, with(data, once), prompt(turned)},
+		{"PROMPT three chunks", gate, with(data, three), prompt(ends)},
 		{"PROMPT gateway", gate, gateway, prompt(ends)},
 		{"PROMPT gateway crash prefill", gate, with(gateway, crashP), prompt(ends)},
 		{"PROMPT gateway crash decode", gate, with(gateway, crashD), prompt(ends)},
@@ -57,6 +59,7 @@ func Scopes() []Named {
 		{"TERM tombstone", gate, with(twice, func(sc *Scope) { sc.Forget = 1 }), term(turned[:1])},
 		{"TERM two rooms", gate, with(two, func(sc *Scope) { sc.Breaks = 1 }), term(ends[:1])},
 		{"TERM unified", gate, with(local, func(sc *Scope) { sc.Twice, sc.Lose = true, true }), term(unified)},
+		{"TERM three chunks", night, with(all, three), term(turned)},
 		{"TERM all crash prefill", gate, with(all, crashP), term(turned)},
 		{"TERM all crash decode", night, with(all, crashD), term(turned)},
 		{"TERM all tombstone", night, with(all, func(sc *Scope) { sc.Forget = 1 }), term(turned)},
