@@ -17,6 +17,18 @@
 //	group   up to 16 tokens of an input, interleaved so that one pass over a panel serves them all
 //	page    16 tokens of one layer and head of the KV cache; a page of keys is laid out as a panel
 //
+// # Levels
+//
+//	generic  plain Go
+//	avx2     int8 and nibble products by sign and VPMADDUBSW, float32 FMA of 8 lanes
+//	avx512   float32 FMA of 16 lanes; integer products as avx2
+//	vnni     integer products by VPDPBUSD
+//	bf16     bfloat16 weights, and attention over bfloat16 pages, by VDPBF16PS: activations, queries and probabilities
+//	         are rounded to bfloat16 there. The default on AMD, where it is twice as fast; on Intel it is not, and vnni
+//	         is the default.
+//
+// Weights and pages in float32 are multiplied in float32 at every level.
+//
 // # Invariants
 //
 //	K1  For one row and one token a result has the same bits whatever the number of tokens in the call, the way the

@@ -130,7 +130,7 @@ func TestPackRefusesWhatItCannotHold(t *testing.T) {
 		say        string
 	}{
 		{Q8_0, 16, 33, "multiple of 32"}, {Q8_0, 0, 32, "between 1 and"}, {Q8_0, 16, MaxDim + 32, "between 1 and"},
-		{formats, 16, 32, "no packed form"}, {Q8_0, 16, 32, "row 0 has 7 bytes"},
+		{F32, MaxDim, MaxDim, "more than"}, {formats, 16, 32, "no packed form"}, {Q8_0, 16, 32, "row 0 has 7 bytes"},
 	} {
 		if _, err := Pack(c.f, c.rows, c.cols, row, nil); err == nil || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("Pack(%v, %d, %d) = %v, want an error about %q", c.f, c.rows, c.cols, err, c.say)

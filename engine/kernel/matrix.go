@@ -11,6 +11,9 @@ import (
 // The largest vocabularies have about 2^18 rows; 2^24 leaves room for concatenated matrices.
 const MaxDim = 1 << 24
 
+// maxWeights bounds the elements of one matrix: twice the output layer of the largest models (2^18 rows of 2^14).
+const maxWeights = 1 << 33
+
 // Matrix is a weight matrix in packed form. It is immutable after Pack and may be read by any number of threads.
 //
 // Layout: panels of 16 rows, one after another; within a panel blocks of 32 columns:
@@ -38,6 +41,8 @@ func Pack(f Format, rows, cols int, row func(r int) []byte, alloc func(n int) []
 		return nil, fmt.Errorf("kernel: weights of %s have no packed form", f)
 	case rows < 1 || rows > MaxDim || cols < 1 || cols > MaxDim:
 		return nil, fmt.Errorf("kernel: a matrix of %d rows and %d columns; both must be between 1 and %d", rows, cols, MaxDim)
+	case int64(rows)*int64(cols) > maxWeights:
+		return nil, fmt.Errorf("kernel: a matrix of %d rows and %d columns has more than %d weights", rows, cols, int64(maxWeights))
 	case cols%BlockCols != 0:
 		return nil, fmt.Errorf("kernel: a matrix of %d columns; the number of columns must be a multiple of %d", cols, BlockCols)
 	}
