@@ -21,7 +21,7 @@
 // # Invariants
 //
 // Code and tests cite these labels. "Removed" is the shortest way in which things break
-// without the rule, as the explorer finds it.
+// without the rule: what the explorer finds when exactly this is taken out of this package.
 //
 //	P1  One word. A live room says its final word in settle alone, once, and nothing is
 //	    written under its lease afterwards: Settled is a promise, not a status. Whatever asks
@@ -29,7 +29,7 @@
 //	    whether the chunk arrived, so a success says how many chunks there were.
 //	P2  Drain before release. Blocks are freed, and the word is said, only when the engine
 //	    step and every write of the room have come home. Removed: 6 events to a block that is
-//	    freed while the engine writes it.
+//	    freed while the engine writes it, 8 to one that a write still reads.
 //	P3  Sticky. The first decision is the outcome; Draining and the end are never left
 //	    backwards. Removed: the bug that this project began with, in 8 events.
 //	P4  One release. Blocks are released and legs end in settle alone.
@@ -37,7 +37,7 @@
 //	    Cancel overtakes it. Removed: 5 events to a room that only a timer ends.
 //	P6  A lease is served once. When a tombstone goes it leaves a floor for the boot of its
 //	    lease, and no lease at or below it is served. A word said on a lease that no tombstone
-//	    keeps raises the floor at once. Removed: 13 events to KV mixed from two passes. The
+//	    keeps raises the floor at once. Removed: 8 events to a write after the final word. The
 //	    price is that a Prealloc which is later than TombstonesMax other rooms is refused, and
 //	    the gateway tries again.
 //	P7  One lease per room, and one connection per lease: the one that Prealloc named. If it
