@@ -49,8 +49,8 @@
 //	D6  One release. Blocks, lease and slot are released and legs end in end alone.
 //	D7  A lease never repeats: it is the boot of this process and a counter. It
 //	    keeps words, floors and log lines of two lives apart. Removed, the explorer finds
-//	    nothing, because D2 counts the blocks of the lease that waits; where the word alone
-//	    starts a room, it is 19 events to incomplete KV.
+//	    nothing, because D2 counts the blocks of the lease that waits; where only chunks are
+//	    counted, it is 19 events to incomplete KV.
 //	D8  A deadline in every phase but the drain, which waits for things that touch memory: the
 //	    engine returns, and the transport bounds every read (QUIET: a timer is no proof).
 //	D9  First come, first served (sched.S1), for blocks among the rooms whose link stands, and
