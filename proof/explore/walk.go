@@ -27,7 +27,7 @@ func Walk[S any, E comparable](sys Path[S, E], ask Question, seed uint64, events
 		if possible = w.possible(&s, possible); len(possible) == 0 {
 			break
 		}
-		e := possible[r.IntN(len(possible))]
+		e := w.draw(r, possible)
 		choices = append(choices, e)
 		if err := attempt(sys, &s, e); err != nil {
 			broken, reason = "SAFETY", err.Error()
@@ -64,6 +64,23 @@ func (w walker[S, E]) possible(s *S, dst []E) []E {
 		c := w.sys.Class(e)
 		return c == Timer || c == Retry
 	})
+}
+
+// draw takes three times in four something that goes on by itself: where everything breaks at
+// once, nothing gets far enough to break in an interesting state.
+func (w walker[S, E]) draw(r *rand.Rand, possible []E) E {
+	if r.IntN(4) > 0 {
+		var steady []E
+		for _, e := range possible {
+			if c := w.sys.Class(e); c == Progress || c == Delivery {
+				steady = append(steady, e)
+			}
+		}
+		if len(steady) > 0 {
+			possible = steady
+		}
+	}
+	return possible[r.IntN(len(possible))]
 }
 
 // quietMax bounds the quiet half: far more than any world needs that ends at all.
