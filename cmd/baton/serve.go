@@ -56,7 +56,7 @@ Ctrl-C or SIGTERM once: new requests are refused, live ones may end (--drain-tim
 Twice: everything stops at once.`,
 		Example: `  baton serve                                  # the embedded model, 1 prefill + 1 decode
   baton serve --model smollm2 --decode 2       # two decode workers
-  baton serve --unified 1 --threads 4          # no disaggregation, for comparison
+  baton serve --unified --threads 4            # one worker for both, for comparison
   baton serve --listen 0.0.0.0:8080 --max-running 64 --request-timeout 2m`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return f.run() },
@@ -67,7 +67,7 @@ Twice: everything stops at once.`,
 	fl.StringVar(&f.name, "served-model-name", "", "the `NAME` that clients use (default: the model's own)")
 	fl.IntVar(&f.prefill, "prefill", 1, "prefill workers")
 	fl.IntVar(&f.decode, "decode", 1, "decode workers")
-	fl.IntVar(&f.unified, "unified", 0, "unified workers instead, each doing both; --unified alone means 1")
+	fl.IntVar(&f.unified, "unified", 0, "unified workers instead, each doing both; --unified is one, --unified=N more")
 	fl.Lookup("unified").NoOptDefVal = "1"
 	fl.IntVar(&f.threads, "threads", 0, "engine threads per worker (default: cores / workers, at least 1)")
 	fl.IntVar(&f.kvTokens, "kv-tokens", 0, "tokens in each worker's KV pool (default: from the memory that is free)")
@@ -171,7 +171,7 @@ func (f *serveFlags) workerArgs(role, name string) []string {
 		"--threads", strconv.Itoa(threads), "--kv-tokens", strconv.Itoa(f.kvTokens), "--kv", f.kv,
 		"--chunk-tokens", strconv.Itoa(f.chunkTokens), "--max-running", strconv.Itoa(f.batch),
 		// A worker holds at most what the gateway lets run; then only the gateway refuses.
-		"--max-queued", strconv.Itoa(f.running), "--child"}
+		"--max-queued-requests", strconv.Itoa(f.running), "--child"}
 	if f.canary {
 		args = append(args, "--canary")
 	}

@@ -63,7 +63,7 @@ SIGTERM: no new rooms, live ones may end, then exit.`,
 	fl.IntVar(&c.Sizes.Threads, "threads", 0, "engine threads (default: one per core)")
 	fl.IntVar(&c.Sizes.KVTokens, "kv-tokens", 0, "tokens in the KV pool (default: from the memory that is free)")
 	fl.IntVar(&c.Sizes.MaxRunning, "max-running", worker.RunningDefault, "rooms that compute at the same time")
-	fl.IntVar(&c.Sizes.MaxQueued, "max-queued", worker.QueuedDefault, "rooms that may wait")
+	fl.IntVar(&c.Sizes.MaxQueued, "max-queued-requests", worker.QueuedDefault, "rooms that may wait; more get 429")
 	fl.IntVar(&c.Sizes.ChunkTokens, "chunk-tokens", worker.ChunkDefault, "prompt tokens per engine step")
 	fl.StringVar(&c.Sizes.KV, "kv", "bf16", "number format of the KV cache: bf16 or f32")
 	fl.BoolVar(&c.Canary, "canary", false, "fill free blocks with a pattern and check it (slow)")

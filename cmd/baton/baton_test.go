@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// Every command teaches: what it does, and an example where it takes flags of its own.
+func TestEveryCommandHasHelp(t *testing.T) {
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		if c.Short == "" {
+			t.Errorf("%s has no sentence", c.CommandPath())
+		}
+		if c.Runnable() && c.HasAvailableLocalFlags() && (c.Long == "" || c.Example == "") {
+			t.Errorf("%s has flags and no long text or example", c.CommandPath())
+		}
+		for _, sub := range c.Commands() {
+			if sub.Name() != "help" && sub.Name() != "completion" {
+				walk(sub)
+			}
+		}
+	}
+	walk(newRoot())
+}
+
+func run(args ...string) error {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(io.Discard)
+	root.SetErr(io.Discard)
+	return root.Execute()
+}
+
+// A bad flag is refused with its name before anything is started.
+func TestBadFlagsAreRefusedByName(t *testing.T) {
+	for _, row := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"serve", "--threads", "-1"}, "--threads -1"},
+		{[]string{"serve", "--max-running", "0"}, "--max-running 0"},
+		{[]string{"serve", "--max-queued-requests", "-1"}, "--max-queued-requests -1"},
+		{[]string{"serve", "--request-timeout", "0s"}, "--request-timeout"},
+		{[]string{"serve", "--log-level", "loud"}, "--log-level"},
+		{[]string{"serve", "--model", "/no/such.gguf"}, "/no/such.gguf"},
+		{[]string{"serve", "--prefill", "0"}, "0 prefill"},
+		{[]string{"serve", "extra"}, "extra"},
+		{[]string{"worker"}, "role"},
+		{[]string{"worker", "--role", "cook"}, "cook"},
+		{[]string{"pull"}, "arg"},
+		{[]string{"bench", "engine", "--repeat", "0"}, "repeat 0"},
+		{[]string{"bench", "engine", "--tests", "xx5"}, "xx5"},
+		{[]string{"nonsense"}, "nonsense"},
+	} {
+		if err := run(row.args...); err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%v: %v, want something about %q", row.args, err, row.want)
+		}
+	}
+}
+
+func TestWorkersGetWhatTheFleetWasGiven(t *testing.T) {
+	f := serveFlags{prefill: 1, decode: 1, threads: 3, model: "m.gguf", kv: "f32", level: "debug", batch: 5, running: 7, chunkTokens: 64, kvTokens: 99}
+	got := strings.Join(f.workerArgs("decode", "decode-0"), " ")
+	want := "worker --role decode --name decode-0 --model m.gguf --log-level debug --threads 3 --kv-tokens 99 --kv f32 --chunk-tokens 64 --max-running 5 --max-queued-requests 7 --child"
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for _, row := range []struct{ flag, resolved, want string }{{"", "/a/b.gguf", "b"}, {"", "recall", "recall"}, {"x", "/a/b.gguf", "x"}} {
+		f.name = row.flag
+		if got := f.modelName(row.resolved); got != row.want {
+			t.Errorf("%q %q is called %q", row.flag, row.resolved, got)
+		}
+	}
+}
+
+const inspection = `{"requests":[{"rid":"r1","room":"000000000000000a","phase":"streaming","age_ms":61000,"prefill":"prefill-0","decode":"decode-0","tokens":12}],
+"rooms":[{"room":"000000000000000a","rid":"r1","role":"decode","queue":"running","phase":"generating","poll":"Success","age_ms":1500,"waits_for":"decode: engine","worker":"decode-0"}],
+"workers":[{"worker":"prefill-0","role":"prefill","boot":"b","pid":7,"queues":{"waiting":{"len":2,"oldest_ms":1}},"blocks":{"total":9,"free":5,"cached":3,"held":1,"quarantined":0},"up":true,"legs":1},
+{"worker":"decode-0","role":"decode","boot":"c","pid":8,"queues":null,"blocks":{"total":0},"up":false,"legs":1,"error":"no route"}]}`
+
+func TestPsShowsRequestsRoomsAndWorkers(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/debug/requests" {
+			t.Errorf("asked for %s", r.URL.Path)
+		}
+		io.WriteString(w, inspection)
+	}))
+	defer s.Close()
+	var table, raw bytes.Buffer
+	if err := ps(t.Context(), &table, s.URL, false, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"5+3+1+0/9", "waiting 2", "no answer", "streaming", "1m1s", "1.5s", "decode: engine", "generating"} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("no %q in\n%s", want, table.String())
+		}
+	}
+	if err := ps(t.Context(), &raw, s.URL, true, false); err != nil || raw.String() != inspection {
+		t.Errorf("%v: %s", err, raw.String())
+	}
+}
+
+// chatServer answers with events as they are given.
+func chatServer(t *testing.T, status int, body string) *chatSession {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(status)
+		io.WriteString(w, body)
+	}))
+	t.Cleanup(s.Close)
+	return &chatSession{url: s.URL}
+}
+
+func event(text string) string {
+	return fmt.Sprintf("data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\n", text)
+}
+
+func TestChatPrintsAnswersAndReadableErrors(t *testing.T) {
+	for _, row := range []struct {
+		name, body string
+		status     int
+		out, err   string
+		kept       int // messages behind it
+	}{
+		{"an answer", ": keepalive\n\n" + event("hel") + event("lo") + "data: [DONE]\n\n", 200, "hello\n", "", 2},
+		{"an error in the stream", event("hel") + "data: {\"error\":{\"message\":\"a worker was lost\"}}\n\n", 200, "hel\n", "a worker was lost", 0},
+		{"a cut stream", event("hel"), 200, "hel\n", "was cut", 0},
+		{"a refusal", `{"error":{"message":"the server is full"}}`, 429, "", "the server is full (status 429)", 0},
+		{"no JSON", "bad gateway", 502, "", "bad gateway (status 502)", 0},
+	} {
+		c := chatServer(t, row.status, row.body)
+		var out bytes.Buffer
+		err := c.repl(strings.NewReader("hi\n"), &out)
+		if out.String() != row.out || (err == nil) != (row.err == "") || err != nil && !strings.Contains(err.Error(), row.err) {
+			t.Errorf("%s: %q, %v", row.name, out.String(), err)
+		}
+		if len(c.messages) != row.kept {
+			t.Errorf("%s: %d messages are kept, want %d", row.name, len(c.messages), row.kept)
+		}
+	}
+}
