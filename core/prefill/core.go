@@ -70,6 +70,8 @@ func (c *Core) Step(now time.Duration, ev Event, out *Effects) {
 		c.stepDone(now, ev.Results, out)
 	case WriteDone:
 		c.writeDone(now, &ev, out)
+	case LinkEnd:
+		c.linkEnd(now, ev.Boot, ev.Conn, out)
 	case TimerFired:
 		c.timer(now, ev.Timer, out)
 	case Drain:

@@ -41,7 +41,9 @@
 //	    price is that a Prealloc which is later than TombstonesMax other rooms is refused, and
 //	    the gateway tries again.
 //	P7  One lease per room, and one connection per lease: the one that Prealloc named. If it
-//	    is gone, the write fails; it never goes elsewhere.
+//	    is gone, the write fails; it never goes elsewhere. The end of a connection ends every
+//	    room that is bound to it: decode's Cancel may have gone down with it. Removed: 7
+//	    events to a half room that only a timer ends.
 //	P8  A deadline in every phase but the drain, which waits for things that touch memory:
 //	    the engine returns, and the transport bounds every write (QUIET: a timer is no proof).
 //	P9  First come, first served (sched.S1): blocks are taken when a room enters its first
@@ -50,5 +52,6 @@
 //	    RunningMax are in flight; tombstones and floors have limits in core/room.
 //
 // A driver owes the core: one StepDone for each Step, one WriteDone for each Write, whatever
-// becomes of the link; anything else it may lose, repeat or reorder.
+// becomes of the link, and the LinkEnd of every connection; anything else it may lose, repeat
+// or reorder.
 package prefill

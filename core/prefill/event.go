@@ -26,6 +26,9 @@ const (
 	// WriteDone: a write returned, its source is no longer read. Room, Lease, Chunk, OK.
 	// Exactly one answers each Write, in any order.
 	WriteDone
+	// LinkEnd: a data connection is gone, and with it every control message that was on its
+	// way. Boot (of the decode worker), Conn.
+	LinkEnd
 	// TimerFired: the moment of an armed timer has come. Timer.
 	TimerFired
 	// Drain: refuse every room that is not here yet. It cannot be undone.
@@ -34,7 +37,7 @@ const (
 	events
 )
 
-var eventNames = [events]string{"none", "request", "abort", "prealloc", "cancel", "step_done", "write_done", "timer", "drain"}
+var eventNames = [events]string{"none", "request", "abort", "prealloc", "cancel", "step_done", "write_done", "link_end", "timer", "drain"}
 
 func (k EventKind) String() string { return eventNames[k] }
 
@@ -48,6 +51,8 @@ type Event struct {
 	Lease    room.Lease    // WriteDone
 	Chunk    int32         // WriteDone
 	OK       bool          // WriteDone
+	Boot     room.Boot     // LinkEnd: life of decode that dialled the connection
+	Conn     room.Conn     // LinkEnd: unique within that life
 	Timer    room.Timer    // TimerFired
 	Prealloc room.Prealloc // Prealloc
 	Cancel   room.Cancel   // Cancel

@@ -123,7 +123,7 @@ func FuzzEveryLegEnds(f *testing.F) {
 			a, b := script[1], script[2]
 			id := room.ID(a%5) + 1
 			lease := room.Lease{Boot: room.Boot(b%2) + 1, Seq: uint64(b/2%8) + 1}
-			switch script[0] % 10 {
+			switch script[0] % 11 {
 			case 0:
 				w.do(Event{Kind: Request, Room: id, Tokens: int(b%110) - 1, Deadline: time.Duration(b)})
 			case 1, 2:
@@ -142,6 +142,8 @@ func FuzzEveryLegEnds(f *testing.F) {
 				}
 			case 8:
 				w.do(Event{Kind: TimerFired, Timer: room.Timer{Kind: room.DeadlineTimer, Room: id}})
+			case 10:
+				w.do(Event{Kind: LinkEnd, Boot: lease.Boot, Conn: room.Conn(a >> 7)})
 			case 9:
 				w.do(Event{Kind: TimerFired, Timer: tombstoneTimer})
 			}

@@ -85,6 +85,7 @@ func TestEveryPhaseTakesEveryEvent(t *testing.T) {
 		stepHome(1), {Kind: StepDone, Results: []Result{{Room: 1}}}, stepHome(3), {Kind: StepDone},
 		{Kind: WriteDone, Room: 1, Lease: lease, OK: true}, {Kind: WriteDone, Room: 1, Lease: lease},
 		{Kind: WriteDone, Room: 1, Lease: other, OK: true}, {Kind: WriteDone, Room: 1, Lease: lease, Chunk: 7},
+		{Kind: LinkEnd, Boot: 1, Conn: 1}, {Kind: LinkEnd, Boot: 2, Conn: 1}, {Kind: LinkEnd, Boot: 1, Conn: 2}, {Kind: LinkEnd, Boot: 1}, {Kind: LinkEnd},
 		{Kind: TimerFired, Timer: room.Timer{Kind: room.DeadlineTimer, Room: 1}},
 		{Kind: TimerFired, Timer: room.Timer{Kind: room.DeadlineTimer, Room: 3}},
 		{Kind: TimerFired, Timer: tombstoneTimer}, {Kind: TimerFired}, {Kind: Drain},

@@ -97,6 +97,8 @@ func event(t *testing.T, kind string, a args, now time.Duration) Event {
 		return ev
 	case "written", "unwritten":
 		return Event{Kind: WriteDone, Room: id, Lease: l, Chunk: int32(a.num("chunk")), OK: kind == "written"}
+	case "link_end":
+		return Event{Kind: LinkEnd, Boot: l.Boot, Conn: room.Conn(a.num("conn"))}
 	case "deadline":
 		return Event{Kind: TimerFired, Timer: room.Timer{Kind: room.DeadlineTimer, Room: id}}
 	case "tombstone":

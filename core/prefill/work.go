@@ -67,6 +67,18 @@ func (c *Core) writeDone(now time.Duration, ev *Event, out *Effects) {
 	}
 }
 
+// linkEnd ends every room whose lease is bound to a connection that is gone: no Cancel will
+// come over it, its writes would fail, and decode gives the lease up too (P7).
+func (c *Core) linkEnd(now time.Duration, boot room.Boot, conn room.Conn, out *Effects) {
+	for i := c.live.First(); i != room.None; {
+		e := &c.rooms[i]
+		i = c.live.Next(i) // e may go
+		if e.lease.Boot == boot && e.conn == conn && conn != 0 {
+			c.fail(now, e, room.Fail(room.WorkerLost), out)
+		}
+	}
+}
+
 // timer acts on an armed timer; one that is no longer armed is late and means nothing.
 func (c *Core) timer(now time.Duration, t room.Timer, out *Effects) {
 	switch t.Kind {

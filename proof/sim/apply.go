@@ -69,6 +69,11 @@ func (y *System) Apply(w *world, e Event) error {
 		w.gone |= 1 << r
 		w.net.add(msg{kind: msgAbortP, room: r}.pack())
 		w.net.add(msg{kind: msgAbortD, room: r}.pack())
+	case clientEarly:
+		w.gone |= 1 << r
+		w.unsent |= 1 << r
+		w.net.remove(msg{kind: msgRequestP, room: r}.pack())
+		w.net.add(msg{kind: msgAbortD, room: r}.pack())
 	case drainP:
 		w.drained |= 1
 		return y.doP(w, prefill.Event{Kind: prefill.Drain})

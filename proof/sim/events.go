@@ -53,6 +53,7 @@ const (
 	forgetD
 	giveUp      // decode ends a room by itself
 	clientAbort // the gateway tells both
+	clientEarly // ... or decode alone, because prefill's leg is not open yet
 	drainP      // prefill takes no new rooms any more
 	drainD      // decode does not
 	kinds
@@ -95,6 +96,7 @@ var kindTable = [kinds]struct {
 	forgetD:     {explore.Fault, "decode: oldest tombstone expires"},
 	giveUp:      {explore.Fault, "decode: gives up by itself"},
 	clientAbort: {explore.Environment, "client gives up"},
+	clientEarly: {explore.Environment, "client gives up before prefill's leg is opened"},
 	drainP:      {explore.Environment, "prefill: is drained"},
 	drainD:      {explore.Environment, "decode: is drained"},
 }
@@ -134,6 +136,9 @@ func (y *System) Events(w *world, evs []Event) []Event {
 		}
 		if sc.Abort && w.gone>>r&1 == 0 {
 			add(clientAbort, r, 0)
+			if sc.Gateway && w.net.has(msg{kind: msgRequestP, room: r}.pack()) {
+				add(clientEarly, r, 0)
+			}
 		}
 	}
 	evs = y.chunkEvents(w, evs)

@@ -33,7 +33,7 @@ func (y *System) cutD(w *world, k uint8) error {
 	return y.doD(w, decode.Event{Kind: decode.LinkEnd, Conn: room.Conn(k)})
 }
 
-// cutP ends a connection at prefill: the writes blocked on it return.
+// cutP ends a connection at prefill: the writes blocked on it return, then the core hears of it.
 func (y *System) cutP(w *world, k uint8) error {
 	w.pCut |= 1 << k
 	w.drop(k, msgPrealloc, msgCancel)
@@ -48,7 +48,8 @@ func (y *System) cutP(w *world, k uint8) error {
 		}
 		i = 0 // the step may have started others
 	}
-	return nil
+	boot := room.Boot(1 + w.late>>k&1)
+	return y.doP(w, prefill.Event{Kind: prefill.LinkEnd, Boot: boot, Conn: room.Conn(k)})
 }
 
 // drop loses the messages of some kinds that travel on a connection.
@@ -94,7 +95,7 @@ func (w *world) linkOf(boot uint8) uint8 {
 
 // tell lets the gateway end the other leg, if there is a gateway in this scope.
 func (y *System) tell(w *world, k msgKind, r uint8) {
-	if y.scope.Gateway {
+	if y.scope.Gateway && (k != msgAbortP || w.unsent>>r&1 == 0) {
 		w.net.add(msg{kind: k, room: r}.pack())
 	}
 }

@@ -52,6 +52,7 @@ type world struct {
 	seq  uint8 // newest lease of decode's life
 
 	gone    uint8 // client aborts spent, one bit per room
+	unsent  uint8 // rooms whose leg at prefill will never be opened, one bit each
 	drained uint8 // sides that were drained, one bit each
 	leases  uint8 // leases given in this world
 	crashP  uint8 // budgets left
@@ -138,6 +139,15 @@ func (s *set) remove(m uint32) (found bool) {
 			copy(s.at[i:], s.at[i+1:s.n])
 			s.n--
 			s.at[s.n] = 0
+			return true
+		}
+	}
+	return false
+}
+
+func (s *set) has(m uint32) bool {
+	for _, x := range s.all() {
+		if x == m {
 			return true
 		}
 	}
@@ -240,7 +250,7 @@ func (y *System) Clone(s *world) world {
 // because nobody is let into a block twice.
 func (y *System) Key(w *world, b []byte) []byte {
 	b = append(b, bit(w.pUp)|bit(w.dUp)<<1|bit(w.dialing)<<2, w.pInc, w.dInc, w.begin, w.conn, w.dCut, w.pCut, w.gone,
-		w.leases, w.crashP, w.crashD, w.breaks, w.forget, w.owedP, w.owedD, w.ranP, w.ranD, w.drained)
+		w.leases, w.crashP, w.crashD, w.breaks, w.forget, w.owedP, w.owedD, w.ranP, w.ranD, w.drained, w.unsent)
 	for r := range y.scope.Rooms {
 		b = append(b, uint8(w.said[r]), uint8(w.said[r]>>8), w.made[r])
 	}
