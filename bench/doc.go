@@ -4,7 +4,8 @@
 // workers or network, as `baton bench engine` prints them.
 //
 // It never judges a figure and never decides what is fast enough. It starts no server, opens no
-// port and writes no file. It knows nothing of flags: whoever calls it reads those.
+// port and writes no file. It reads no flags, but its messages call what is wrong by the names
+// that they have at `baton bench engine`.
 //
 // cmd may import it; nothing that serves and nothing that proves may. It imports engine.
 //

@@ -36,26 +36,26 @@ func ThreadsDefault() []int { return []int{1, 2} }
 // testName is the form of a test's name; sizes depend on the model, which checks them.
 var testName = regexp.MustCompile(`^(pp[1-9][0-9]*|tg[1-9][0-9]*(x[1-9][0-9]*)?)$`)
 
-// Check says what is wrong with a plan, in the words of its fields (B2).
+// Check says what is wrong with a plan, in the words of the command's flags (B2).
 func (p *Plan) Check() error {
 	if len(p.Tests) == 0 {
-		return errors.New("bench: no tests; want a list as pp512,tg64,tg64x8")
+		return errors.New("bench: --tests is empty; want a list as pp512,tg64,tg64x8")
 	}
 	for _, t := range p.Tests {
 		if !testName.MatchString(t) {
-			return fmt.Errorf("bench: test %q: want ppN (a prompt of N tokens), tgN (N tokens one by one) or tgNxB (of B sequences at once), as pp512, tg64 or tg64x8", t)
+			return fmt.Errorf("bench: --tests %q: want ppN (a prompt of N tokens), tgN (N tokens one by one) or tgNxB (of B sequences at once), as pp512, tg64 or tg64x8", t)
 		}
 	}
 	if len(p.Threads) == 0 {
-		return fmt.Errorf("bench: no threads; want a number from 1 to %d, or a list of them as 1,2", kernel.TeamMax)
+		return fmt.Errorf("bench: --threads is empty; want a number from 1 to %d, or a list of them as 1,2", kernel.TeamMax)
 	}
 	for _, n := range p.Threads {
 		if n < 1 || n > kernel.TeamMax {
-			return fmt.Errorf("bench: threads %d: want 1 to %d", n, kernel.TeamMax)
+			return fmt.Errorf("bench: --threads %d: want 1 to %d", n, kernel.TeamMax)
 		}
 	}
 	if p.Repeat < 1 || p.Repeat > RepeatMax {
-		return fmt.Errorf("bench: repeat %d: want 1 to %d", p.Repeat, RepeatMax)
+		return fmt.Errorf("bench: --repeat %d: want 1 to %d", p.Repeat, RepeatMax)
 	}
 	return nil
 }

@@ -133,17 +133,17 @@ func TestAWrongPlanIsRefusedWhole(t *testing.T) {
 		spoil func(*Plan)
 		want  []string
 	}{
-		{func(p *Plan) { p.Tests = nil }, []string{"no tests", "pp512"}},
+		{func(p *Plan) { p.Tests = nil }, []string{"--tests is empty", "pp512"}},
 		{func(p *Plan) { p.Tests = []string{"pp512", "pq64"} }, []string{`"pq64"`, "ppN", "tgNxB"}},
 		{func(p *Plan) { p.Tests = []string{"tg0"} }, []string{`"tg0"`, "tgN"}},
 		{func(p *Plan) { p.Tests = []string{"pp64x8"} }, []string{`"pp64x8"`, "tgNxB"}},
 		{func(p *Plan) { p.Tests = []string{""} }, []string{`""`, "ppN"}},
-		{func(p *Plan) { p.Threads = nil }, []string{"no threads", "1 to 256"}},
-		{func(p *Plan) { p.Threads = []int{1, 0} }, []string{"threads 0", "1 to 256"}},
-		{func(p *Plan) { p.Threads = []int{-1} }, []string{"threads -1"}},
-		{func(p *Plan) { p.Threads = []int{257} }, []string{"threads 257", "1 to 256"}},
-		{func(p *Plan) { p.Repeat = 0 }, []string{"repeat 0", "1 to 1000"}},
-		{func(p *Plan) { p.Repeat = RepeatMax + 1 }, []string{"repeat 1001"}},
+		{func(p *Plan) { p.Threads = nil }, []string{"--threads is empty", "1 to 256"}},
+		{func(p *Plan) { p.Threads = []int{1, 0} }, []string{"--threads 0", "1 to 256"}},
+		{func(p *Plan) { p.Threads = []int{-1} }, []string{"--threads -1"}},
+		{func(p *Plan) { p.Threads = []int{257} }, []string{"--threads 257", "1 to 256"}},
+		{func(p *Plan) { p.Repeat = 0 }, []string{"--repeat 0", "1 to 1000"}},
+		{func(p *Plan) { p.Repeat = RepeatMax + 1 }, []string{"--repeat 1001"}},
 	} {
 		p := plan()
 		tt.spoil(&p)
