@@ -142,7 +142,7 @@ func (s *System) decodeEvent(w *World, e Event) error {
 			return s.doD(w, e.A, decode.Event{Kind: decode.LinkFailed, Peer: int32(e.B), Cause: room.WorkerLost})
 		}
 		w.conns++
-		w.links = append(w.links, &link{conn: w.conns, decode: e.A, prefill: e.B, dUp: true, pUp: true})
+		w.links = append(w.links, &link{conn: w.conns, boot: d.boot, decode: e.A, prefill: e.B, dUp: true, pUp: true})
 		return s.doD(w, e.A, decode.Event{Kind: decode.LinkUp, Peer: int32(e.B), Conn: w.conns})
 	case timerD:
 		return s.doD(w, e.A, decode.Event{Kind: decode.TimerFired, Timer: room.Timer{Kind: room.TimerKind(e.B), Room: e.Room}})
@@ -228,19 +228,20 @@ func (s *System) cutD(w *World, k *link) error {
 	return s.doD(w, k.decode, decode.Event{Kind: decode.LinkEnd, Conn: k.conn})
 }
 
-// cutP is what prefill does: the writes that block on it return.
+// cutP is what prefill does: the writes that block on it return, then the core hears of it.
 func (s *System) cutP(w *World, k *link) error {
 	k.pUp, k.toP = false, nil
 	for {
 		p := w.prefills[k.prefill]
 		i := slices.IndexFunc(p.writes, func(wr write) bool { return wr.piece.conn == k.conn })
 		if i < 0 {
-			return nil
+			break
 		}
 		if err := s.home(w, k.prefill, p.writes[i].piece, false); err != nil {
 			return err
 		}
 	}
+	return s.doP(w, k.prefill, prefill.Event{Kind: prefill.LinkEnd, Boot: k.boot, Conn: k.conn})
 }
 
 func bad(yes bool) int {

@@ -3,7 +3,6 @@ package cluster
 import (
 	"testing"
 
-	"baton/core/prefill"
 	"baton/core/relay"
 	"baton/core/room"
 	"baton/proof/explore"
@@ -38,26 +37,7 @@ func TestClusterEnds(t *testing.T) { walk(t, New(scope()), explore.TERM) }
 
 // TestClusterNeedsNoTimer: workers crash, links break, clients leave, and yet no request waits
 // for a timer: the gateway and the workers notice everything between them.
-func TestClusterNeedsNoTimer(t *testing.T) { walk(t, excused{New(scope())}, explore.PROMPT) }
-
-// excused is a cluster in which one thing may wait for a timer: a room at prefill of which only
-// the Prealloc has come, when the link that would have brought the Cancel is gone. It holds no
-// block and nobody waits for it.
-type excused struct{ *System }
-
-func (s excused) Done(w *World) bool {
-	for _, p := range w.prefills {
-		if p.core == nil {
-			continue
-		}
-		for v := range p.core.Rooms {
-			if v.Phase != prefill.NeedsRequest.String() {
-				return false
-			}
-		}
-	}
-	return s.over(w)
-}
+func TestClusterNeedsNoTimer(t *testing.T) { walk(t, New(scope()), explore.PROMPT) }
 
 // TestClusterServes: where nothing breaks, every request is served. Without it the walks above
 // could be about clusters that refuse everything.

@@ -93,11 +93,6 @@ func (s *System) Done(w *World) bool {
 			return false
 		}
 	}
-	return s.over(w)
-}
-
-// over is Done but for prefill's cores.
-func (s *System) over(w *World) bool {
 	for i := range w.requests {
 		if !w.requests[i].ended {
 			return false

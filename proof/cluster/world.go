@@ -117,6 +117,7 @@ type decoder struct {
 // link is one connection between a decode and a prefill worker. Each end sees its end by itself.
 type link struct {
 	conn     room.Conn
+	boot     room.Boot // of the decode worker that dialled it
 	decode   int
 	prefill  int
 	dUp, pUp bool
