@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -83,8 +84,12 @@ type benchDecode struct{ *benchEnds }
 
 func (e benchDecode) LinkUp(_ int32, _ room.Boot, c room.Conn) { e.up <- c }
 func (e benchDecode) LinkFailed(_ int32, err error)            { panic(err) }
-func (e benchDecode) LinkEnd(int32, room.Conn, error)          {}
-func (e benchDecode) Settled(int32, room.Settled)              { e.settled <- struct{}{} }
+func (e benchDecode) LinkEnd(_ int32, _ room.Conn, err error) {
+	if !errors.Is(err, transfer.ErrClosed) {
+		panic(err)
+	}
+}
+func (e benchDecode) Settled(int32, room.Settled) { e.settled <- struct{}{} }
 func (e benchDecode) Arrived(c Chunk) ([]int32, bool) {
 	if e.next+c.N > len(e.blocks) {
 		e.next = 0
