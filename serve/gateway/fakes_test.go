@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -203,6 +204,7 @@ type rig struct {
 	server   *httptest.Server
 	prefills []*fakeWorker
 	decodes  []*fakeWorker
+	joined   int
 }
 
 func newRig(t *testing.T, pairs int, change func(*Config)) *rig {
@@ -234,7 +236,11 @@ func newRig(t *testing.T, pairs int, change func(*Config)) *rig {
 func (r *rig) join(role string, s script) *fakeWorker {
 	f := newFake(r.T, s)
 	addr := strings.TrimPrefix(f.server.URL, "http://")
-	w := Worker{Name: role, Role: role, HTTP: addr, Boot: "b", ContextTokens: 1000}
+	name := role
+	if r.joined++; r.joined > 2 { // the first pair is called by its roles
+		name = fmt.Sprint(role, r.joined)
+	}
+	w := Worker{Name: name, Role: role, HTTP: addr, Boot: "b", ContextTokens: 1000}
 	if role == RolePrefill {
 		w.Link = "127.0.0.1:9"
 	}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -107,11 +108,16 @@ func (l *loop) publish() {
 	}
 }
 
-// Join puts a worker on the roster and returns its id there.
+// Join puts a life of a worker on the roster and returns its id there. Names are places: a
+// second worker may have the name only when the first has left.
 func (g *Gateway) Join(ctx context.Context, w Worker) (int32, error) {
 	var id int32
-	if err := g.ask(ctx, func(l *loop) { id = l.roster.join(w) }); err != nil {
+	var ok bool
+	if err := g.ask(ctx, func(l *loop) { id, ok = l.roster.join(w) }); err != nil {
 		return 0, err // id may still be written
+	}
+	if !ok {
+		return 0, fmt.Errorf("gateway: there is a worker %q already", w.Name)
 	}
 	g.log.Info("worker joined", "worker", w.Name, "peer", w.HTTP)
 	return id, nil
@@ -131,8 +137,7 @@ func (g *Gateway) Health(ctx context.Context, id int32, good bool) error {
 func (g *Gateway) Leave(ctx context.Context, id int32) error {
 	return g.ask(ctx, func(l *loop) {
 		if m := l.roster.find(id); m != nil {
-			m.gone = true
-			l.roster.sweep()
+			l.roster.leave(m)
 		}
 	})
 }

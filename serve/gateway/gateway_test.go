@@ -590,6 +590,36 @@ func TestALostWorkerComesBackWithItsHealth(t *testing.T) {
 	r.quiet()
 }
 
+// A place whose worker is gone is shown as missing, without a process number that may be
+// somebody else's by now, until another life fills it.
+func TestAWorkerThatIsGoneIsShownAsMissing(t *testing.T) {
+	r := newRig(t, 1, nil)
+	decode := func() (all []map[string]any) {
+		var got struct{ Workers []map[string]any }
+		if err := json.Unmarshal([]byte(r.get("/debug/requests").body), &got); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range got.Workers {
+			if w["worker"] == RoleDecode {
+				all = append(all, w)
+			}
+		}
+		return all
+	}
+	if _, err := r.g.Join(t.Context(), Worker{Name: RoleDecode, Role: RoleDecode}); err == nil {
+		t.Error("two workers in one place")
+	}
+	r.g.Leave(t.Context(), r.decodes[0].id)
+	if w := decode(); len(w) != 1 || w[0]["up"] != false || w[0]["pid"] != 0.0 || w[0]["error"] == nil {
+		t.Errorf("%v", w)
+	}
+	r.joined = 1 // the second place again
+	r.join(RoleDecode, goodDecode)
+	if w := decode(); len(w) != 1 || w[0]["up"] != true || w[0]["pid"] != 7.0 {
+		t.Errorf("%v", w)
+	}
+}
+
 func TestTokenizeAndModels(t *testing.T) {
 	r := newRig(t, 1, nil)
 	if a := r.post("/tokenize", `{"model":"fake","prompt":"ab"}`); a.body != `{"count":2,"max_model_len":1000,"tokens":[97,98],"token_strs":null}`+"\n" {

@@ -3,10 +3,12 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"sync"
+	"syscall"
 
 	"baton/core/relay"
 	"baton/serve/observe"
@@ -163,40 +165,51 @@ func (g *Gateway) inspection(ctx context.Context) (*Inspection, error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectAfter)
 	defer cancel()
 	in := &Inspection{Requests: []observe.Request{}, Rooms: []observe.Room{}, Workers: []WorkerView{}}
-	var addrs []string
+	var living []bool
 	if err := g.ask(ctx, func(l *loop) {
 		in.Requests = append(in.Requests, l.rows()...)
-		for _, m := range l.roster.members {
-			if !m.gone {
-				in.Workers = append(in.Workers, WorkerView{Up: m.usable(), Legs: m.load,
-					Worker: observe.Worker{Name: m.Name, Role: m.Role, Boot: m.Boot, PID: m.PID, HTTP: m.HTTP, Link: m.Link}})
-				addrs = append(addrs, m.HTTP)
-			}
+		for m := range l.roster.places {
+			in.Workers = append(in.Workers, WorkerView{Up: m.usable(), Legs: m.load,
+				Worker: observe.Worker{Name: m.Name, Role: m.Role, Boot: m.Boot, PID: m.PID, HTTP: m.HTTP, Link: m.Link}})
+			living = append(living, !m.gone)
 		}
 	}); err != nil {
 		return nil, err
 	}
-	snapshots := make([]observe.Snapshot, len(addrs))
-	errs := make([]error, len(addrs))
+	rooms := make([][]observe.Room, len(in.Workers))
 	var all sync.WaitGroup
-	for i, addr := range addrs {
-		all.Go(func() { snapshots[i], errs[i] = g.snapshot(ctx, addr) })
-	}
-	all.Wait()
-	for i := range addrs {
+	for i := range in.Workers {
 		v := &in.Workers[i]
-		if errs[i] != nil {
-			v.Error = errs[i].Error()
+		if !living[i] {
+			v.Error = "the worker has ended; nothing has taken its place yet"
 			continue
 		}
-		name := v.Name // the fleet's name counts, in every row
-		v.Worker, v.Name = snapshots[i].Worker, name
-		for _, row := range snapshots[i].Rooms {
-			row.Worker = name
-			in.Rooms = append(in.Rooms, row)
-		}
+		all.Go(func() { rooms[i] = g.inspectWorker(ctx, v) })
+	}
+	all.Wait()
+	for _, r := range rooms {
+		in.Rooms = append(in.Rooms, r...)
 	}
 	return in, nil
+}
+
+// inspectWorker fills in what a worker says of itself and returns its rooms, in both under the
+// name that the fleet gave it.
+func (g *Gateway) inspectWorker(ctx context.Context, v *WorkerView) []observe.Room {
+	name := v.Name
+	s, err := g.snapshot(ctx, v.HTTP)
+	if err != nil {
+		v.Error = err.Error()
+		if errors.Is(err, syscall.ECONNREFUSED) { // nobody is there: the number may be somebody else's
+			v.Up, v.PID = false, 0
+		}
+		return nil
+	}
+	v.Worker, v.Name = s.Worker, name
+	for i := range s.Rooms {
+		s.Rooms[i].Worker = name
+	}
+	return s.Rooms
 }
 
 // rows lists the requests that the core holds.

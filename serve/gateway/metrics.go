@@ -104,11 +104,9 @@ func (c *gauges) Collect(out chan<- prometheus.Metric) {
 		gauge(runningDesc, float64(l.core.Running()))
 		gauge(queuedDesc, float64(l.core.Queue().Len))
 		gauge(servingDesc, flag(l.roster.serving()))
-		for _, m := range l.roster.members {
-			if !m.gone { // two lives of one place would be one series twice
-				gauge(upDesc, flag(m.usable()), m.Name, m.Role)
-				gauge(loadDesc, float64(m.load), m.Name, m.Role)
-			}
+		for m := range l.roster.places { // two lives of one place would be one series twice
+			gauge(upDesc, flag(m.usable()), m.Name, m.Role)
+			gauge(loadDesc, float64(m.load), m.Name, m.Role)
 		}
 	}) != nil {
 		return

@@ -25,15 +25,17 @@ type Worker struct {
 	ContextTokens int // the longest prompt and answer together
 }
 
-// member is a worker on the roster. A life that is over stays until its last leg is released.
+// member is one life of a worker on the roster. When it is over it stays until its last leg is
+// released, and its row until another life takes its place: an operator sees that it is missing.
 type member struct {
 	Worker
-	id      int32
-	load    int  // legs opened and not released
-	down    bool // its health says so
-	suspect bool // blamed for being lost; cleared by its next good health
-	gone    bool
-	used    uint64 // when it was last chosen, in choices: round robin among equals
+	id       int32
+	load     int  // legs opened and not released
+	down     bool // its health says so
+	suspect  bool // blamed for being lost; cleared by its next good health
+	gone     bool
+	followed bool   // by another life in the same place
+	used     uint64 // when it was last chosen, in choices: round robin among equals
 }
 
 func (m *member) usable() bool { return !m.down && !m.suspect && !m.gone }
@@ -45,11 +47,26 @@ type roster struct {
 	choices uint64
 }
 
-func (r *roster) join(w Worker) int32 {
-	id := r.nextID
+// join puts a life on the roster. False says that the place is taken by one that is not gone.
+func (r *roster) join(w Worker) (id int32, ok bool) {
+	for _, m := range r.members {
+		if m.Name == w.Name && !m.gone {
+			return 0, false
+		}
+	}
+	for _, m := range r.members {
+		m.followed = m.followed || m.Name == w.Name
+	}
+	r.sweep()
+	id = r.nextID
 	r.nextID++
 	r.members = append(r.members, &member{Worker: w, id: id})
-	return id
+	return id, true
+}
+
+// leave says that a life is over. Its process is gone, and its number may be somebody else's.
+func (r *roster) leave(m *member) {
+	m.gone, m.PID = true, 0
 }
 
 func (r *roster) find(id int32) *member {
@@ -60,9 +77,18 @@ func (r *roster) find(id int32) *member {
 	return r.members[i]
 }
 
-// sweep forgets lives that are over.
+// sweep forgets lives that are over and followed.
 func (r *roster) sweep() {
-	r.members = slices.DeleteFunc(r.members, func(m *member) bool { return m.gone && m.load == 0 })
+	r.members = slices.DeleteFunc(r.members, func(m *member) bool { return m.followed && m.load == 0 })
+}
+
+// places calls yield for the newest life in every place.
+func (r *roster) places(yield func(*member) bool) {
+	for _, m := range r.members {
+		if !m.followed && !yield(m) {
+			return
+		}
+	}
 }
 
 // pair chooses workers for an attempt: a prefill and a decode worker, or a unified one
@@ -115,7 +141,7 @@ func (r *roster) serving() bool {
 func (r *roster) contextTokens() int {
 	n := 0
 	for _, m := range r.members {
-		if !m.gone && m.ContextTokens > 0 && (n == 0 || m.ContextTokens < n) {
+		if !m.followed && m.ContextTokens > 0 && (n == 0 || m.ContextTokens < n) {
 			n = m.ContextTokens
 		}
 	}
