@@ -16,10 +16,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"baton/core/relay"
+	"baton/core/room"
+	"baton/engine/model"
 	"baton/engine/weights/store"
 	"baton/serve/fleet"
 	"baton/serve/gateway"
+	"baton/serve/leg"
 	"baton/serve/openai"
+	"baton/serve/worker"
 )
 
 // serveFlags are what an operator chooses for a fleet on one machine.
@@ -58,8 +62,17 @@ Twice: everything stops at once.`,
   baton serve --model smollm2 --decode 2       # two decode workers
   baton serve --unified --threads 4            # one worker for both, for comparison
   baton serve --listen 0.0.0.0:8080 --max-running 64 --request-timeout 2m`,
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return f.run() },
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			// With unified workers the defaults of the others give way; what somebody chose does not.
+			if f.unified > 0 && !c.Flags().Changed("prefill") {
+				f.prefill = 0
+			}
+			if f.unified > 0 && !c.Flags().Changed("decode") {
+				f.decode = 0
+			}
+			return f.run()
+		},
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:8000", "address of the gateway, `HOST:PORT`; port 0 takes a free one")
@@ -85,22 +98,48 @@ Twice: everything stops at once.`,
 	return c
 }
 
-// check refuses values that no fleet could serve with.
+// bodyBytesLeast holds a short question with all its fields.
+const bodyBytesLeast = 1 << 10
+
+// check refuses values that no fleet could serve with, before a worker says so three times.
 func (f *serveFlags) check() error {
 	for _, flag := range []struct {
-		name string
-		v    int
-		min  int
-	}{{"threads", f.threads, 0}, {"kv-tokens", f.kvTokens, 0}, {"chunk-tokens", f.chunkTokens, 16}, {"max-batch", f.batch, 1},
-		{"max-running", f.running, 1}, {"max-queued-requests", f.queued, 0}} {
-		if flag.v < flag.min {
-			return fmt.Errorf("--%s %d: want at least %d", flag.name, flag.v, flag.min)
+		name    string
+		v       int
+		lo, max int
+	}{{"threads", f.threads, 0, worker.ThreadsMax}, {"kv-tokens", f.kvTokens, 0, worker.KVTokensMax},
+		{"chunk-tokens", f.chunkTokens, room.BlockTokens, worker.ChunkMax}, {"max-batch", f.batch, 1, worker.RunningMax},
+		{"max-running", f.running, 1, worker.QueuedMax}, {"max-queued-requests", f.queued, 0, worker.QueuedMax}} {
+		if flag.v < flag.lo || flag.v > flag.max {
+			return fmt.Errorf("--%s %d: want %d to %d", flag.name, flag.v, flag.lo, flag.max)
 		}
 	}
-	if f.timeout <= 0 || f.drain < 0 || f.bodyBytes <= 0 {
-		return errors.New("--request-timeout, --drain-timeout and --body-bytes must be above 0")
+	switch {
+	case f.kvTokens > 0 && f.kvTokens < room.BlockTokens:
+		return fmt.Errorf("--kv-tokens %d: want at least %d, or 0 for what the memory allows", f.kvTokens, room.BlockTokens)
+	case f.chunkTokens%room.BlockTokens != 0:
+		return fmt.Errorf("--chunk-tokens %d: want a multiple of %d", f.chunkTokens, room.BlockTokens)
+	case f.kv != "bf16" && f.kv != "f32":
+		return fmt.Errorf("--kv %q: want bf16 or f32", f.kv)
+	case f.timeout <= 0 || f.timeout > leg.LeftMax:
+		return fmt.Errorf("--request-timeout %v: want more than 0s, at most %v", f.timeout, leg.LeftMax)
+	case f.drain <= 0:
+		return fmt.Errorf("--drain-timeout %v: want more than 0s; 1ms ends live requests at once", f.drain)
+	case f.bodyBytes < bodyBytesLeast:
+		return fmt.Errorf("--body-bytes %d: want at least %d", f.bodyBytes, bodyBytesLeast)
 	}
 	return nil
+}
+
+// noArguments refuses arguments, and says what became of the one behind --unified.
+func noArguments(c *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case c.Flags().Changed("unified"):
+		return fmt.Errorf("serve takes no arguments, got %q; a number of unified workers is written --unified=%s", args[0], args[0])
+	}
+	return fmt.Errorf("serve takes no arguments, got %q; see baton serve --help", args[0])
 }
 
 func (f *serveFlags) run() error {
@@ -121,12 +160,13 @@ func (f *serveFlags) run() error {
 		return err
 	}
 	defer file.Close()
+	// First, because a file of another architecture often has another tokenizer too.
+	if _, err := model.ReadConfig(file); err != nil {
+		return fmt.Errorf("%s: %w", src.Name, err)
+	}
 	text, err := gateway.NewText(file)
 	if err != nil {
 		return err
-	}
-	if f.unified > 0 {
-		f.prefill, f.decode = 0, 0
 	}
 	self, err := os.Executable()
 	if err != nil {

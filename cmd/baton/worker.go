@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"baton/core/room"
 	"baton/serve/worker"
 )
 
@@ -42,6 +43,9 @@ SIGTERM: no new rooms, live ones may end, then exit.`,
 			if err != nil {
 				return err
 			}
+			if err := noZero(&c.Sizes); err != nil {
+				return err
+			}
 			if c.Secret, err = hex.DecodeString(os.Getenv(secretEnv)); err != nil {
 				return fmt.Errorf("%s: want hexadecimal digits: %w", secretEnv, err)
 			}
@@ -73,4 +77,19 @@ SIGTERM: no new rooms, live ones may end, then exit.`,
 	fl.MarkHidden("child")
 	cmd.MarkFlagRequired("role")
 	return cmd
+}
+
+// noZero refuses zeros that a Config would take for its defaults: on a command line somebody
+// wrote them.
+func noZero(z *worker.Sizes) error {
+	for _, flag := range []struct {
+		name       string
+		v, lo, max int
+	}{{"max-running", z.MaxRunning, 1, worker.RunningMax}, {"max-queued-requests", z.MaxQueued, 1, worker.QueuedMax},
+		{"chunk-tokens", z.ChunkTokens, room.BlockTokens, worker.ChunkMax}} {
+		if flag.v == 0 {
+			return fmt.Errorf("--%s 0: want %d to %d", flag.name, flag.lo, flag.max)
+		}
+	}
+	return nil
 }

@@ -97,7 +97,7 @@ func (c *Config) Check() error {
 	case c.Command == nil:
 		return errors.New("fleet: no command for workers")
 	case c.Unified > 0 && c.Prefill+c.Decode > 0:
-		return errors.New("fleet: unified workers beside prefill and decode workers; choose one way to serve")
+		return fmt.Errorf("fleet: %d unified workers beside %d prefill and %d decode workers; choose one way to serve", c.Unified, c.Prefill, c.Decode)
 	case c.Unified == 0 && (c.Prefill == 0 || c.Decode == 0):
 		return fmt.Errorf("fleet: %d prefill and %d decode workers; want at least one of each, or unified ones", c.Prefill, c.Decode)
 	}

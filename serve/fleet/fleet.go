@@ -68,7 +68,7 @@ func listenError(addr string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("fleet: %s is taken by another process; stop it, or choose another address with --listen", addr)
 	}
-	return fmt.Errorf("fleet: listening on %q: %w", addr, err)
+	return fmt.Errorf("fleet: listening on %q: %w; --listen wants HOST:PORT of this machine, as 127.0.0.1:8000", addr, err)
 }
 
 // newSecret makes what the workers of this fleet know each other by (F4).

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"baton/core/room"
+	"baton/engine/kernel"
 	"baton/transfer"
 )
 
@@ -56,12 +57,14 @@ const (
 	// GraceDefault is Kubernetes' default termination grace (30 s) less the time to end.
 	GraceDefault = 25 * time.Second
 
-	runningMax  = 4096      // rooms; beyond it one step's table is larger than a chunk
-	queuedMax   = 1 << 16   // rooms; each costs up to leg.BodyBytesMax while it waits
-	chunkMax    = 1 << 14   // tokens; activations of a step grow with it
-	threadsMax  = 1024      // more than any machine has
-	kvTokensMax = 1 << 28   // tokens; far above any memory, keeps products inside an int
-	graceMax    = time.Hour // whoever needs more forgot the worker
+	// Bounds of Sizes, for whoever starts workers and wants to refuse a number before it does.
+	RunningMax  = 4096           // rooms; beyond it one step's table is larger than a chunk
+	QueuedMax   = 1 << 16        // rooms; each costs up to leg.BodyBytesMax while it waits
+	ChunkMax    = 1 << 14        // tokens; activations of a step grow with it
+	ThreadsMax  = kernel.TeamMax // what the engine takes
+	KVTokensMax = 1 << 28        // tokens; far above any memory, keeps products inside an int
+
+	graceMax = time.Hour // whoever needs more forgot the worker
 )
 
 // WithDefaults fills what is zero.
@@ -117,12 +120,12 @@ func (s Sizes) check() error {
 			errs = append(errs, fmt.Errorf("worker: %s: %d; want %d to %d", name, v, lo, hi))
 		}
 	}
-	within("max running", s.MaxRunning, 1, runningMax)
-	within("max queued", s.MaxQueued, 1, queuedMax)
-	within("chunk tokens", s.ChunkTokens, room.BlockTokens, chunkMax)
-	within("threads", s.Threads, 0, threadsMax)
+	within("max running", s.MaxRunning, 1, RunningMax)
+	within("max queued", s.MaxQueued, 1, QueuedMax)
+	within("chunk tokens", s.ChunkTokens, room.BlockTokens, ChunkMax)
+	within("threads", s.Threads, 0, ThreadsMax)
 	if s.KVTokens != 0 {
-		within("kv tokens", s.KVTokens, room.BlockTokens, kvTokensMax)
+		within("kv tokens", s.KVTokens, room.BlockTokens, KVTokensMax)
 	}
 	if s.ChunkTokens%room.BlockTokens != 0 {
 		errs = append(errs, fmt.Errorf("worker: chunk tokens: %d; want a multiple of %d", s.ChunkTokens, room.BlockTokens))

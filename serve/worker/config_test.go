@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"baton/core/room"
+	"baton/engine/kernel"
 )
 
 func TestEveryLimitOfAConfigIsRefusedByName(t *testing.T) {
@@ -18,11 +19,12 @@ func TestEveryLimitOfAConfigIsRefusedByName(t *testing.T) {
 		{func(c *Config) { c.Secret = []byte("short") }, "secret"},
 		{func(c *Config) { c.Grace = -1 }, "grace"},
 		{func(c *Config) { c.Sizes.MaxRunning = -1 }, "max running"},
-		{func(c *Config) { c.Sizes.MaxQueued = queuedMax + 1 }, "max queued"},
+		{func(c *Config) { c.Sizes.MaxQueued = QueuedMax + 1 }, "max queued"},
 		{func(c *Config) { c.Sizes.ChunkTokens = 17 }, "chunk tokens"},
 		{func(c *Config) { c.Sizes.ChunkTokens = 8 }, "chunk tokens"},
 		{func(c *Config) { c.Sizes.KVTokens = 3 }, "kv tokens"},
 		{func(c *Config) { c.Sizes.Threads = -1 }, "threads"},
+		{func(c *Config) { c.Sizes.Threads = kernel.TeamMax + 1 }, "threads"},
 		{func(c *Config) { c.Sizes.KV = "fp4" }, "kv"},
 	} {
 		c := Config{Role: Prefill, Secret: secret}

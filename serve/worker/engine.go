@@ -54,6 +54,11 @@ func Load(c Config) (*Served, error) {
 }
 
 func load(c Config, name string, f *gguf.File) (*Served, error) {
+	// First of all, because a file of another architecture often has another tokenizer too, and
+	// its error would send the reader the wrong way.
+	if _, err := model.ReadConfig(f); err != nil {
+		return nil, fmt.Errorf("worker: model %s: %w", name, err)
+	}
 	tok, err := tokenizer.FromGGUF(f)
 	if err != nil {
 		return nil, fmt.Errorf("worker: model %s: %w", name, err)

@@ -40,7 +40,7 @@ func poolBlocks(c Config, blockBytes, context int) (int, error) {
 	}
 	// More than every running room at full length, and as many waiting, is of no use.
 	most := 2 * s.MaxRunning * room.BlocksFor(context)
-	n := min(int(bytes/int64(blockBytes)), most, kvTokensMax/room.BlockTokens)
+	n := min(int(bytes/int64(blockBytes)), most, KVTokensMax/room.BlockTokens)
 	if n < 1 {
 		return 0, fmt.Errorf("worker: kv tokens: %d bytes of memory are available, a quarter holds no block of %d; free memory or choose a size",
 			available, blockBytes)

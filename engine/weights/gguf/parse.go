@@ -23,7 +23,10 @@ const (
 	tensorInfoBytesMin = 8 + 1 + 4 + 8 + 4 + 8
 )
 
-var errShort = errors.New("the file ends in the middle of it")
+var errShort = errors.New("the file ends in the middle of it; it" + damaged)
+
+// damaged is what can be done about a file whose parts contradict each other.
+const damaged = " is incomplete or damaged, fetch it again"
 
 // Parse reads a model file that is in memory; the File and its tensors point into b.
 func Parse(b []byte) (*File, error) {
@@ -87,10 +90,10 @@ func (f *File) parseHeader(r *reader) (tensors, keys uint64, err error) {
 		return 0, 0, fmt.Errorf("header: %w", errShort)
 	}
 	if most := r.left() / kvBytesMin; keys > most {
-		return 0, 0, fmt.Errorf("%d keys announced, the file has room for at most %d", keys, most)
+		return 0, 0, fmt.Errorf("%d keys announced, the file has room for at most %d; it%s", keys, most, damaged)
 	}
 	if most := r.left() / tensorInfoBytesMin; tensors > most {
-		return 0, 0, fmt.Errorf("%d tensors announced, the file has room for at most %d", tensors, most)
+		return 0, 0, fmt.Errorf("%d tensors announced, the file has room for at most %d; it%s", tensors, most, damaged)
 	}
 	return tensors, keys, nil
 }
@@ -193,13 +196,13 @@ func (f *File) checkShape(t Tensor) error {
 		}
 		hi, lo := bits.Mul64(size, d)
 		if hi != 0 || lo > uint64(len(f.bytes)) {
-			return fmt.Errorf("tensor %q: dimensions %v need more than the %d bytes of the file", t.Name, t.Dims, len(f.bytes))
+			return fmt.Errorf("tensor %q: dimensions %v need more than the %d bytes of the file; it%s", t.Name, t.Dims, len(f.bytes), damaged)
 		}
 		size = lo
 	}
 	// size ≤ len(f.bytes) < 2^63 and a block has at most 210 bytes.
 	if hi, lo := bits.Mul64(size, uint64(l.bytes)); hi != 0 || lo > uint64(len(f.bytes)) {
-		return fmt.Errorf("tensor %q: dimensions %v as %s need more than the %d bytes of the file", t.Name, t.Dims, l.name, len(f.bytes))
+		return fmt.Errorf("tensor %q: dimensions %v as %s need more than the %d bytes of the file; it%s", t.Name, t.Dims, l.name, len(f.bytes), damaged)
 	}
 	return nil
 }
@@ -223,7 +226,7 @@ func (f *File) placeTensors(infosEnd uint64, offsets []uint64) error {
 			return fmt.Errorf("tensor %q: offset %d is not a multiple of the alignment %d", t.Name, off, f.Alignment)
 		}
 		if off > size-start || need > size-start-off {
-			return fmt.Errorf("tensor %q: %d bytes at offset %d of the data reach beyond its end at %d; the file is incomplete, fetch it again", t.Name, need, off, size-start)
+			return fmt.Errorf("tensor %q: %d bytes at offset %d of the data reach beyond its end at %d; the file%s", t.Name, need, off, size-start, damaged)
 		}
 		t.Data = f.bytes[start+off : start+off+need : start+off+need]
 	}

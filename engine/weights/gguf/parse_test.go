@@ -165,7 +165,7 @@ func TestBadFilesAreRefusedWithAReason(t *testing.T) {
 		{"version 4", n().header(4, 0, 0), "version 4, only 2 and 3 are read"},
 		{"big-endian", n().header(0x03000000, 0, 0), "version 3 with its bytes reversed: the file is big-endian, only little-endian files are read"},
 		{"many keys", n().header(3, 0, 1<<60), "1152921504606846976 keys announced, the file has room for at most 0"},
-		{"many tensors", n().header(3, 1<<60, 0).zeros(100), "1152921504606846976 tensors announced, the file has room for at most 3"},
+		{"many tensors", n().header(3, 1<<60, 0).zeros(100), "1152921504606846976 tensors announced, the file has room for at most 3; it is incomplete or damaged, fetch it again"},
 		{"long key", n().header(3, 0, 1).u64(math.MaxUint64).zeros(20), "name of key 1 of 1: a string of 18446744073709551615 bytes, the file has 20 left"},
 		{"empty key", n().header(3, 0, 1).text("").u32(4).u32(1), "name of key 1 of 1 has 0 bytes, allowed are 1 to 65535"},
 		{"key twice", n().header(3, 0, 2).text("a").u32(4).u32(1).text("a").u32(4).u32(2), `key "a" occurs twice`},
@@ -189,7 +189,7 @@ func TestBadFilesAreRefusedWithAReason(t *testing.T) {
 		{"part of a block", n().header(3, 1, 0).tensor("a", Q4_K, 0, 320).zeros(999), `tensor "a": row length 320 is not a multiple of 256, the block of Q4_K`},
 		{"product overflows", n().header(3, 1, 0).tensor("a", F32, 0, 1<<32, 1<<32, 1<<32, 1<<32).zeros(64), `tensor "a": dimensions [4294967296 4294967296 4294967296 4294967296] need more than the 145 bytes of the file`},
 		{"product overflows to 0", n().header(3, 1, 0).tensor("a", F32, 0, 1, 1<<33, 1<<31, 1).zeros(64), `tensor "a": dimensions [1 8589934592 2147483648 1] need more than`},
-		{"bytes overflow", n().header(3, 1, 0).tensor("a", F32, 0, 110).zeros(64), `tensor "a": dimensions [110] as F32 need more than the 121 bytes of the file`},
+		{"bytes overflow", n().header(3, 1, 0).tensor("a", F32, 0, 110).zeros(64), `tensor "a": dimensions [110] as F32 need more than the 121 bytes of the file; it is incomplete or damaged, fetch it again`},
 		{"offset beyond", n().header(3, 1, 0).tensor("a", F32, 1<<40, 4).zeros(64), `tensor "a": 16 bytes at offset 1099511627776 of the data reach beyond its end at`},
 		{"offset wraps", n().header(3, 1, 0).tensor("a", F32, math.MaxUint64-31, 4).zeros(64), `tensor "a": 16 bytes at offset 18446744073709551584 of the data reach beyond its end at`},
 		{"offset not aligned", n().header(3, 1, 0).tensor("a", F32, 4, 1).zeros(64), `tensor "a": offset 4 is not a multiple of the alignment 32`},
@@ -313,7 +313,7 @@ func TestOpenRefusesWhatIsNoFile(t *testing.T) {
 		empty:                      "is empty",
 		dir:                        "is not a regular file",
 		filepath.Join(dir, "none"): "none: no such file",
-		bad:                        "bad.gguf: version: the file ends in the middle of it",
+		bad:                        "bad.gguf: version: the file ends in the middle of it; it is incomplete or damaged, fetch it again",
 	} {
 		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", path, err, want)

@@ -43,7 +43,7 @@ func (r *reader) text() ([]byte, error) {
 		return nil, err
 	}
 	if n > r.left() {
-		return nil, fmt.Errorf("a string of %d bytes, the file has %d left", n, r.left())
+		return nil, fmt.Errorf("a string of %d bytes, the file has %d left; it%s", n, r.left(), damaged)
 	}
 	return r.take(n)
 }
@@ -112,7 +112,7 @@ func (r *reader) array(depth int) (item kind, count uint64, at int, err error) {
 		least = 4 + 8
 	}
 	if count > r.left()/least {
-		return 0, 0, 0, fmt.Errorf("an array of %d items of %s, the file has room for at most %d", count, kindNames[item], r.left()/least)
+		return 0, 0, 0, fmt.Errorf("an array of %d items of %s, the file has room for at most %d; it%s", count, kindNames[item], r.left()/least, damaged)
 	}
 	at = int(r.at)
 	if item != kindString && item != kindArray && item != kindBool {
