@@ -171,6 +171,15 @@ func (d *draft) set(key string, v any) {
 
 func (d *draft) file(t testing.TB) *gguf.File {
 	t.Helper()
+	f, err := gguf.Parse(d.bytes(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (d *draft) bytes(t testing.TB) []byte {
+	t.Helper()
 	w := &gguf.Writer{}
 	for _, k := range d.keys {
 		if d.values[k] != nil { // set to nil: left out
@@ -184,11 +193,7 @@ func (d *draft) file(t testing.TB) *gguf.File {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := gguf.Parse(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return b
 }
 
 // tokens returns n random token ids.
