@@ -11,9 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"baton/core/relay"
 	"baton/core/room"
-	"baton/serve/leg"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
