@@ -102,6 +102,7 @@ func (y *System) deliver(w *world, m msg) error {
 	sc := &y.scope
 	switch m.kind {
 	case msgRequestP:
+		w.opened |= bit(sc.Gateway) << m.room // only a gateway asks
 		if !w.pUp {
 			y.tell(w, msgAbortD, m.room)
 			return nil

@@ -136,7 +136,7 @@ func (y *System) Events(w *world, evs []Event) []Event {
 		}
 		if sc.Abort && w.gone>>r&1 == 0 {
 			add(clientAbort, r, 0)
-			if sc.Gateway && w.net.has(msg{kind: msgRequestP, room: r}.pack()) {
+			if sc.Gateway && w.opened>>r&1 == 0 && w.net.has(msg{kind: msgRequestP, room: r}.pack()) {
 				add(clientEarly, r, 0)
 			}
 		}

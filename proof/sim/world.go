@@ -53,6 +53,7 @@ type world struct {
 
 	gone    uint8 // client aborts spent, one bit per room
 	unsent  uint8 // rooms whose leg at prefill will never be opened, one bit each
+	opened  uint8 // rooms whose Request reached prefill, one bit each
 	drained uint8 // sides that were drained, one bit each
 	leases  uint8 // leases given in this world
 	crashP  uint8 // budgets left
@@ -250,7 +251,7 @@ func (y *System) Clone(s *world) world {
 // because nobody is let into a block twice.
 func (y *System) Key(w *world, b []byte) []byte {
 	b = append(b, bit(w.pUp)|bit(w.dUp)<<1|bit(w.dialing)<<2, w.pInc, w.dInc, w.begin, w.conn, w.dCut, w.pCut, w.gone,
-		w.leases, w.crashP, w.crashD, w.breaks, w.forget, w.owedP, w.owedD, w.ranP, w.ranD, w.drained, w.unsent)
+		w.leases, w.crashP, w.crashD, w.breaks, w.forget, w.owedP, w.owedD, w.ranP, w.ranD, w.drained, w.unsent, w.opened)
 	for r := range y.scope.Rooms {
 		b = append(b, uint8(w.said[r]), uint8(w.said[r]>>8), w.made[r])
 	}
