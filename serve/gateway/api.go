@@ -64,8 +64,15 @@ func (g *Gateway) elsewhere(w http.ResponseWriter, r *http.Request) {
 		Message: "there is no " + r.Method + " " + r.URL.Path + " here"})
 }
 
-// readBody reads a client's body to its end (W1), within a bound and a time.
+// readBody reads a client's body to its end (W1), within a bound and a time, and only so many
+// at once.
 func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *openai.Error) {
+	select {
+	case g.bodies <- struct{}{}:
+		defer func() { <-g.bodies }()
+	default:
+		return nil, openai.Failure(room.Fail(room.Overload), "too many request bodies are on their way", retryHint)
+	}
 	control := http.NewResponseController(w)
 	control.SetReadDeadline(time.Now().Add(bodyAfter))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.config.BodyBytes))

@@ -51,6 +51,7 @@ const (
 	timeoutMax      = 24 * 7 * time.Hour // what a leg can carry
 	timeoutMin      = time.Millisecond   // what a leg can carry
 	progressMax     = 2 * time.Second    // the loop's answer to a health question
+	bodiesMax       = 256                // being read at once: 2 GiB at worst, if all of them are as large as may be
 	headBytesMax    = 64 << 10           // of a request's head
 )
 
@@ -96,6 +97,7 @@ type Gateway struct {
 	status  atomic.Pointer[status] // what handlers need to know without asking the loop
 	lastReq atomic.Uint64
 	inspect http.Client
+	bodies  chan struct{} // holds one for each body that is being read
 	closing sync.Once
 }
 
@@ -113,7 +115,7 @@ func New(c Config) (*Gateway, error) {
 	}
 	c.setDefaults()
 	ctx, cancel := context.WithCancel(context.Background())
-	g := &Gateway{config: c, log: c.Log, client: baton.New(), started: time.Now(), inbox: make(chan input, inboxLen),
+	g := &Gateway{config: c, log: c.Log, client: baton.New(), started: time.Now(), inbox: make(chan input, inboxLen), bodies: make(chan struct{}, bodiesMax),
 		cancel: cancel, stopped: make(chan struct{}), ended: make(chan struct{})}
 	g.inspect.Transport = &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: idleAfter}
 	g.status.Store(&status{})

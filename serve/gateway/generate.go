@@ -2,12 +2,14 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
 
 	"baton/core/relay"
 	"baton/core/room"
+	"baton/engine/chat"
 	"baton/serve/openai"
 )
 
@@ -91,9 +93,9 @@ func (g *Gateway) accept(e openai.Endpoint, w http.ResponseWriter, r *http.Reque
 // prompts returns the token ids of every choice, checked against the context.
 func (g *Gateway) prompts(r *openai.Request, context int) ([][]int32, *openai.Error) {
 	if r.Endpoint == openai.Chat {
-		ids, err := g.config.Text.Chat(r.Messages)
+		ids, err := g.conversation(r.Messages)
 		if err != nil {
-			return nil, &openai.Error{Status: http.StatusBadRequest, Type: openai.TypeInvalid, Param: "messages", Code: openai.CodeValue, Message: err.Error()}
+			return nil, err
 		}
 		return [][]int32{ids}, r.CheckContext(len(ids), context)
 	}
@@ -110,6 +112,20 @@ func (g *Gateway) prompts(r *openai.Request, context int) ([][]int32, *openai.Er
 		longest = max(longest, len(all[i]))
 	}
 	return all, r.CheckContext(longest, context)
+}
+
+// conversation returns the token ids of a chat. A template may refuse one, which is the
+// client's error; whatever else goes wrong there is ours.
+func (g *Gateway) conversation(msgs []openai.Message) ([]int32, *openai.Error) {
+	ids, err := g.config.Text.Chat(msgs)
+	if err == nil {
+		return ids, nil
+	}
+	if refused, ok := errors.AsType[*chat.Refused](err); ok {
+		return nil, &openai.Error{Status: http.StatusBadRequest, Type: openai.TypeInvalid, Param: "messages", Code: openai.CodeValue, Message: refused.Error()}
+	}
+	g.log.Error("chat template failed", "cause", err.Error())
+	return nil, openai.Failure(room.Fail(room.Internal), "", 0)
 }
 
 func (g *Gateway) newRequest(w http.ResponseWriter, parsed *openai.Request, prompts [][]int32) *clientRequest {

@@ -48,9 +48,9 @@ func (g *Gateway) tokenize(w http.ResponseWriter, r *http.Request) {
 	text := g.config.Text
 	out := openai.Tokenized{MaxModelLen: g.status.Load().contextTokens, Tokens: []int32{}}
 	if req.Messages != nil {
-		ids, cerr := text.Chat(req.Messages)
-		if cerr != nil {
-			g.refuse(w, &openai.Error{Status: http.StatusBadRequest, Type: openai.TypeInvalid, Param: "messages", Code: openai.CodeValue, Message: cerr.Error()})
+		ids, err := g.conversation(req.Messages)
+		if err != nil {
+			g.refuse(w, err)
 			return
 		}
 		out.Tokens = append(out.Tokens, ids...)

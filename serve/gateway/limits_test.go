@@ -163,3 +163,18 @@ func TestASilentStreamIsKeptAliveByComments(t *testing.T) {
 	}
 	r.quiet()
 }
+
+// Slow senders of bodies take no memory without end, and nobody's turn for ever.
+func TestBodiesOnTheirWayAreBounded(t *testing.T) {
+	r := newRig(t, 1, nil)
+	for range bodiesMax {
+		r.g.bodies <- struct{}{}
+	}
+	if a := r.post("/v1/chat/completions", helloBody+`}`); a.status != 429 || a.header.Get("Retry-After") == "" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	<-r.g.bodies
+	if a := r.post("/v1/chat/completions", helloBody+`}`); a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}

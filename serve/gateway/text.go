@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"errors"
 	"fmt"
 
 	"baton/engine/chat"
@@ -12,10 +11,12 @@ import (
 
 // Text turns words into token ids and back. It is safe for use by several goroutines.
 type Text interface {
-	// Chat returns the tokens of a conversation, ready for an answer. Its error is the client's.
+	// Chat returns the tokens of a conversation, ready for an answer. An error that is a
+	// *chat.Refused is the client's.
 	Chat(msgs []openai.Message) ([]int32, error)
-	// Prompt returns the tokens of a text; with addSpecial, behind the model's first token if
-	// it has one.
+	// Prompt returns the tokens of a text that stands for itself, as of /v1/completions: names
+	// of special tokens in it become these tokens. With addSpecial the model's first token is
+	// in front, if it has one.
 	Prompt(text string, addSpecial bool) []int32
 	Decode(ids []int32) string
 	Token(id int32) []byte
@@ -43,7 +44,7 @@ func NewText(f *gguf.File) (*ModelText, error) {
 	return t, nil
 }
 
-var errNoTemplate = errors.New("this model has no chat template; use /v1/completions")
+var errNoTemplate = &chat.Refused{Reason: "this model has no chat template; use /v1/completions"}
 
 // Chat implements Text.
 func (t *ModelText) Chat(msgs []openai.Message) ([]int32, error) {
@@ -59,8 +60,8 @@ func (t *ModelText) Chat(msgs []openai.Message) ([]int32, error) {
 
 // Prompt implements Text.
 func (t *ModelText) Prompt(text string, addSpecial bool) []int32 {
-	ids := t.tok.Encode(text, false)
-	if addSpecial && t.tok.AddBOS() {
+	ids := t.tok.Encode(text, true)
+	if addSpecial && t.tok.AddBOS() && (len(ids) == 0 || ids[0] != t.tok.BOS()) {
 		ids = append([]int32{t.tok.BOS()}, ids...)
 	}
 	return ids
