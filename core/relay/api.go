@@ -11,7 +11,7 @@ type EventKind uint8
 
 const (
 	Arrive     EventKind = iota // Req, Budgets: a client asked
-	Pair                        // Req, Attempt, OK, Room, Prefill, Decode: the answer to Place. Not OK: Outcome says why
+	Pair                        // Req, Attempt, OK, Room, Prefill, Decode: the answer to Place. Not OK: nobody is there just now, and Outcome is what the client hears if nobody comes
 	LegOpen                     // Req, Attempt, Leg: the worker accepted
 	Tokens                      // Req, Attempt, N: the decode leg brought tokens
 	LegEnd                      // Req, Attempt, Leg, Outcome, Finished, Said: the leg is over
@@ -19,6 +19,7 @@ const (
 	ClientGone                  // Req
 	TimerFired                  // Timer
 	Drain                       // no new requests; those accepted go on
+	Roster                      // Worker: it may be placed on and could not before, because it joined or is healthy again
 	eventKinds
 )
 
@@ -35,6 +36,7 @@ type Event struct {
 	Room     room.ID
 	Prefill  int32 // worker, or NoWorker if the decode worker prefills itself (unified)
 	Decode   int32
+	Worker   int32
 	Outcome  room.Outcome
 	Budgets  Budgets
 	Timer    Timer
@@ -59,9 +61,11 @@ func (l Leg) String() string { return legNames[l] }
 // Peer is the other leg.
 func (l Leg) Peer() Leg { return l ^ 1 }
 
-// Budgets bound the phases of one request. 0 means no bound of its own; Total always has one.
+// Budgets bound the phases of one request. 0 means no bound of its own, but Place and Total
+// always have one.
 type Budgets struct {
 	Queue      time.Duration // from arrival until an attempt is placed
+	Place      time.Duration // per attempt, from asking for a pair until there is one; 0 means PlaceDefault
 	Connect    time.Duration // per attempt, until both workers accepted
 	FirstToken time.Duration // per attempt, from then until the first token
 	Gap        time.Duration // between tokens
@@ -73,6 +77,7 @@ type TimerName uint8
 
 const (
 	QueueTimer TimerName = iota
+	PlaceTimer
 	ConnectTimer
 	FirstTokenTimer
 	GapTimer
@@ -80,7 +85,7 @@ const (
 	timerNames
 )
 
-var timerTexts = [timerNames]string{"queue", "connect", "first_token", "gap", "total"}
+var timerTexts = [timerNames]string{"queue", "place", "connect", "first_token", "gap", "total"}
 
 func (t TimerName) String() string { return timerTexts[t] }
 
@@ -94,7 +99,7 @@ type Timer struct {
 type EffectKind uint8
 
 const (
-	Place   EffectKind = iota // Req, Attempt, Exclude, Innocent: choose a pair and a new room, answer with Pair
+	Place   EffectKind = iota // Req, Attempt, Exclude, Innocent: choose a pair and a new room, answer with Pair. Asked again when nobody was there and Roster came
 	Open                      // Req, Attempt, Leg, Worker, Room: dispatch the leg, count it as load of the worker
 	Close                     // Req, Attempt, Leg: end the leg, answer with LegClosed
 	Forward                   // Req, Attempt: hand the tokens just received to the client
@@ -116,7 +121,7 @@ type Effect struct {
 	Outcome  room.Outcome
 	Cause    room.Cause
 	Exclude  []int32 // workers tried before, not to be used again; valid until the next Step
-	Innocent []int32 // those of Exclude that were never blamed: if the fleet has no other of their role, they may serve again
+	Innocent []int32 // those of Exclude that nothing is held against: if the fleet has no other of their role, they may serve again
 }
 
 // Effects collects what one Step wants done, in order. It is reused.
@@ -132,7 +137,7 @@ type Phase uint8
 
 const (
 	Queued     Phase = iota // waits for a right to run
-	Placing                 // a pair is being chosen
+	Placing                 // a pair is being chosen, or nobody is there and one is waited for
 	Connecting              // legs dispatched, not both accepted
 	Prefilling              // both accepted, no token yet
 	Streaming               // tokens flow
@@ -179,6 +184,12 @@ const (
 	// TotalDefault bounds a request that brought no bound: long outputs of reasoning models
 	// take minutes, and ten of them is where a client has given up.
 	TotalDefault = 10 * time.Minute
+
+	// PlaceDefault is how long a request waits for workers to be there: a killed worker of a
+	// fleet is back after a pause of up to 5 s and a start of a second or two, a frozen one is
+	// taken for dead after 10 s. Who waits longer is better served by a 503 that a load
+	// balancer can act on.
+	PlaceDefault = 10 * time.Second
 
 	// retryCost is what one retry costs in arrivals: behind the burst at most one request in
 	// five is tried again, so that retries cannot double the load on a fleet in trouble.

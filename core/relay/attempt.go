@@ -13,41 +13,89 @@ func (c *Core) place(r *request) {
 	for i := range r.legs {
 		r.legs[i] = leg{worker: NoWorker}
 	}
+	c.enter(r, Placing)
+	c.arm(r, PlaceTimer, r.budgets.Place)
+	c.ask(r)
+}
+
+// ask asks for a pair, for the first time in this attempt or again (G9).
+func (c *Core) ask(r *request) {
+	r.place, r.nobody = asked, room.Outcome{}
 	e := Effect{Kind: Place, Req: r.id, Attempt: r.attempt}
 	for _, t := range r.tried {
 		e.Exclude = append(e.Exclude, t.worker)
-		if !t.blamed {
+		if !t.guilty {
 			e.Innocent = append(e.Innocent, t.worker)
 		}
 	}
 	c.out.add(e)
-	c.enter(r, Placing)
 }
 
-// pair dispatches both legs at once, or ends a request that nobody can serve.
+// pair dispatches both legs at once, or has the request wait for somebody to serve it.
 func (c *Core) pair(r *request, ev Event) {
-	if r.phase != Placing || ev.Attempt != r.attempt {
+	if r.phase != Placing || ev.Attempt != r.attempt || r.place == alone {
 		return
 	}
 	if !ev.OK {
-		o := ev.Outcome
-		switch {
-		case r.verdict.Ended():
-			o = r.verdict // why there was a second attempt is the first cause
-		case !o.Ended() || o.Kind == room.Success:
-			o = room.Fail(room.Overload)
-		}
-		c.finish(r, o, false)
+		c.absent(r, ev.Outcome)
 		return
 	}
 	room.Assert(ev.Room != 0 && ev.Decode != NoWorker, "relay", r.room, r.phase, "a pair without room or decode worker")
 	r.room = ev.Room
-	r.verdict = room.Outcome{}
-	r.armed[QueueTimer] = false
+	r.verdict, r.place = room.Outcome{}, asked
+	r.armed[QueueTimer], r.armed[PlaceTimer] = false, false
 	c.enter(r, Connecting)
 	c.arm(r, ConnectTimer, r.budgets.Connect)
 	c.open(r, Prefill, ev.Prefill)
 	c.open(r, Decode, ev.Decode)
+}
+
+// absent hears that nobody is there to serve the attempt.
+func (c *Core) absent(r *request, o room.Outcome) {
+	stale := r.place == outdated
+	r.place, r.nobody = alone, o
+	switch {
+	case stale: // whoever looked may have looked before that worker came
+		c.ask(r)
+	case r.attempt > 1 && !mends(r.verdict.Cause):
+		c.unplaced(r)
+	}
+}
+
+// mends says whether a worker that comes, or comes back, can cure what the last attempt failed
+// by. One that is full, or stumbles over the request, is still there and will do so again.
+func mends(c room.Cause) bool {
+	return c == room.WorkerLost || c == room.TransferFailed || c == room.Deadline
+}
+
+// unplaced ends a request that nobody came to serve.
+func (c *Core) unplaced(r *request) {
+	o := r.nobody
+	switch {
+	case r.verdict.Ended():
+		o = r.verdict // why there was a second attempt is the first cause
+	case !o.Ended() || o.Kind == room.Success:
+		o = room.Fail(room.Overload)
+	}
+	c.finish(r, o, false)
+}
+
+// roster hears that a worker may be placed on again, or for the first time: it is not held
+// against it any more that it was lost, and whoever found nobody asks again, the oldest first.
+func (c *Core) roster(worker int32) {
+	for e := c.all.Front(); e != nil; e = e.Next() {
+		r := e.Value.(*request)
+		for i := range r.tried {
+			r.tried[i].guilty = r.tried[i].guilty && r.tried[i].worker != worker
+		}
+		switch {
+		case r.phase != Placing:
+		case r.place == alone:
+			c.ask(r)
+		default:
+			r.place = outdated
+		}
+	}
 }
 
 func (c *Core) open(r *request, l Leg, worker int32) {

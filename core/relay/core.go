@@ -34,6 +34,8 @@ type request struct {
 	room     room.ID
 	legs     [legs]leg
 	tried    []tried
+	place    placing
+	nobody   room.Outcome // what the last answer that nobody is there said
 	tokens   int          // forwarded
 	verdict  room.Outcome // first cause of the current or last attempt; the outcome in Closing
 	budgets  Budgets
@@ -48,10 +50,19 @@ type request struct {
 	heapSlot int // in due; -1 if no timer is armed
 }
 
+// placing is how far Placing is.
+type placing uint8
+
+const (
+	asked    placing = iota // an answer is on its way
+	outdated                // the same, and it may not know of a worker that came meanwhile
+	alone                   // nobody was there
+)
+
 // tried is a worker that served an attempt.
 type tried struct {
 	worker int32
-	blamed bool
+	guilty bool // blamed for what it would do again, and not heard of as usable since
 }
 
 // leg is one leg of the current attempt.
@@ -104,6 +115,9 @@ func (c *Core) Step(now time.Duration, ev Event, out *Effects) {
 	case Drain:
 		c.draining = true
 		return
+	case Roster:
+		c.roster(ev.Worker)
+		return
 	}
 	id := ev.Req
 	if ev.Kind == TimerFired {
@@ -147,6 +161,9 @@ func (c *Core) arrive(ev Event) {
 	r.legs[Prefill].worker, r.legs[Decode].worker = NoWorker, NoWorker
 	if r.budgets.Total <= 0 {
 		r.budgets.Total = TotalDefault
+	}
+	if r.budgets.Place <= 0 {
+		r.budgets.Place = PlaceDefault
 	}
 	c.byID[r.id] = r
 	r.listed = c.all.PushBack(r)

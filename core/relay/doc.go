@@ -17,12 +17,17 @@
 //	G4  every leg that was opened is released exactly once, when it has ended or its close is
 //	    confirmed; the request is forgotten only then
 //	G5  an attempt starts only when both legs of the one before are closed (fenced), has a new
-//	    room, excludes every worker that was tried, and only before the first forwarded token
+//	    room, excludes every worker that was tried, and only before the first forwarded token.
+//	    If there is no other, a worker may serve again that was not blamed, or only for a
+//	    transfer, or was heard of as usable since
 //	G6  tries per request are bounded, and so is the share of retries over all requests
 //	G7  the outcome is the first cause of the attempt that decided it; a client error, a
 //	    cancellation or the client's own deadline blames no worker
 //	G8  every phase has a timer, or waits for a confirmation that the driver owes
+//	G9  a request that nobody can serve waits, within its place budget, and asks again at every
+//	    Roster; none waits although a pair that may serve it is there
 //
-// The driver owes: one Pair per Place; per Open any number of LegOpen and Tokens, then a
-// LegEnd, or, if Close was asked for, a LegClosed (a LegEnd that crosses it does no harm).
+// The driver owes: one Pair per Place; a Roster for every worker that may be placed on and could
+// not before; per Open any number of LegOpen and Tokens, then a LegEnd, or, if Close was asked
+// for, a LegClosed (a LegEnd that crosses it does no harm).
 package relay

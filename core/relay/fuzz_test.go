@@ -81,7 +81,7 @@ func (w *ledger) choose(a, b byte) {
 	switch EventKind(a % byte(eventKinds)) {
 	case Arrive:
 		w.arrived++
-		w.step(Event{Kind: Arrive, Req: w.arrived, Budgets: Budgets{Queue: 1, Connect: time.Duration(b & 1), Gap: 1, Total: 2}})
+		w.step(Event{Kind: Arrive, Req: w.arrived, Budgets: Budgets{Queue: 1, Place: 1, Connect: time.Duration(b & 1), Gap: 1, Total: 2}})
 	case Pair:
 		p := int32(b >> 6)
 		if p == 3 {
@@ -108,6 +108,8 @@ func (w *ledger) choose(a, b byte) {
 		w.step(Event{Kind: TimerFired, Timer: Timer{req, TimerName(a >> 4)}})
 	case Drain:
 		w.step(Event{Kind: Drain})
+	case Roster:
+		w.step(Event{Kind: Roster, Worker: int32(b & 7)})
 	}
 }
 

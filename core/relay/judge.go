@@ -56,7 +56,13 @@ func (c *Core) timer(r *request, t TimerName) {
 	r.armed[t] = false
 	switch t {
 	case QueueTimer:
+		if r.phase == Placing && r.place == alone { // not too many requests, too few workers
+			c.unplaced(r)
+			return
+		}
 		c.finish(r, room.Fail(room.Overload), false)
+	case PlaceTimer:
+		c.unplaced(r)
 	case TotalTimer: // the client's own deadline: nobody is to blame (G7)
 		c.finish(r, room.Fail(room.Deadline), false)
 	case ConnectTimer:
@@ -99,8 +105,10 @@ func (c *Core) blame(r *request, l Leg, cause room.Cause) {
 		return
 	}
 	for i := range r.tried {
-		if r.tried[i].worker == worker {
-			r.tried[i].blamed = true
+		// A transfer is blamed on both and may be the fault of neither: another link, or the
+		// same two with a new one, can do better.
+		if r.tried[i].worker == worker && cause != room.TransferFailed {
+			r.tried[i].guilty = true
 		}
 	}
 	c.out.add(Effect{Kind: Blame, Req: r.id, Worker: worker, Cause: cause})

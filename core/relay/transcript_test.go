@@ -172,7 +172,7 @@ func event(t *testing.T, verb string, a args) Event {
 	switch verb {
 	case "arrive":
 		ev.Kind = Arrive
-		ev.Budgets = Budgets{Queue: a.time("queue"), Connect: a.time("connect"), FirstToken: a.time("first"), Gap: a.time("gap"), Total: a.time("total")}
+		ev.Budgets = Budgets{Queue: a.time("queue"), Place: a.time("place"), Connect: a.time("connect"), FirstToken: a.time("first"), Gap: a.time("gap"), Total: a.time("total")}
 	case "pair":
 		ev.Kind, ev.OK, ev.Room = Pair, !a.has("none"), room.ID(a.num("room"))
 		ev.Prefill, ev.Decode = int32(a.num("prefill")), int32(a.num("decode"))
@@ -187,13 +187,15 @@ func event(t *testing.T, verb string, a args) Event {
 	case "gone":
 		ev.Kind = ClientGone
 	case "timer":
-		name, ok := pick(a, QueueTimer, ConnectTimer, FirstTokenTimer, GapTimer, TotalTimer)
+		name, ok := pick(a, QueueTimer, PlaceTimer, ConnectTimer, FirstTokenTimer, GapTimer, TotalTimer)
 		if !ok {
 			t.Fatalf("no such timer: %v", a.m)
 		}
 		ev.Kind, ev.Timer = TimerFired, Timer{ev.Req, name}
 	case "drain":
 		ev.Kind = Drain
+	case "roster":
+		ev.Kind, ev.Worker = Roster, int32(a.num("worker"))
 	default:
 		t.Fatalf("unknown event %q", verb)
 	}

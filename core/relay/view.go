@@ -28,6 +28,9 @@ func (r *request) waitsFor() string {
 	case Queued:
 		return "a right to run"
 	case Placing:
+		if r.place == alone {
+			return "a prefill/decode worker"
+		}
 		return "a pair of workers"
 	case Connecting:
 		if r.legs[Prefill].state == opening {
@@ -90,6 +93,7 @@ func (r *request) appendState(b []byte) []byte {
 	b = binary.AppendUvarint(b, r.id)
 	b = binary.AppendUvarint(b, uint64(r.room))
 	b = append(b, byte(r.phase), byte(r.attempt), bit(r.tokens > 0), byte(r.verdict.Kind), byte(r.verdict.Cause))
+	b = append(b, byte(r.place), byte(r.nobody.Kind), byte(r.nobody.Cause))
 	for _, l := range r.legs {
 		b = append(b, byte(l.state))
 		b = binary.AppendVarint(b, int64(l.worker))
@@ -102,7 +106,7 @@ func (r *request) appendState(b []byte) []byte {
 	}
 	b = append(b, byte(len(r.tried)))
 	for _, t := range r.tried {
-		b = append(binary.AppendVarint(b, int64(t.worker)), bit(t.blamed))
+		b = append(binary.AppendVarint(b, int64(t.worker)), bit(t.guilty))
 	}
 	return b
 }
