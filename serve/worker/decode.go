@@ -221,7 +221,24 @@ func (n *decodeNode) LinkFailed(peer int32, err error) {
 	if errors.As(err, &refusal) && (refusal.Reason == transfer.ReasonManifest || refusal.Reason == transfer.ReasonSecret || refusal.Reason == transfer.ReasonVersion) {
 		cause = room.Internal // these two will never agree: a mistake of whoever set the fleet up
 	}
-	n.w.send(&input{why: err.Error(), decode: decode.Event{Kind: decode.LinkFailed, Peer: peer, Cause: cause}})
+	n.w.send(&input{why: differing(refusal) + err.Error(), decode: decode.Event{Kind: decode.LinkFailed, Peer: peer, Cause: cause}})
+}
+
+// differing says what differs between the manifests of a refusal, to stand before them: they
+// are long, and much alike. Manifests that are not of package model are left to speak.
+func differing(r *transfer.Refusal) string {
+	if r == nil || r.Reason != transfer.ReasonManifest {
+		return ""
+	}
+	ours, err := model.ParseManifest(r.Ours)
+	if err != nil {
+		return ""
+	}
+	theirs, err := model.ParseManifest(r.Theirs)
+	if err != nil {
+		return ""
+	}
+	return "the two workers differ in " + ours.Diff(theirs) + ": "
 }
 
 func (n *decodeNode) LinkEnd(peer int32, conn room.Conn, err error) {

@@ -146,7 +146,7 @@ func offer(c net.Conn, id Identity, plane wire.Plane, conn room.Conn) (room.Boot
 	}
 	mac := proof(id.Secret, labelPrefill, hello, challenge, a.Manifest)
 	if !hmac.Equal(a.MAC[:], mac[:]) {
-		return 0, refuse(transfer.ReasonSecret, "the worker dialled does not know this fleet's secret")
+		return 0, refuse(transfer.ReasonSecret, "the worker dialled does not know this fleet's secret; start both workers with the same one")
 	}
 	return ch.Boot, compareManifests(id.Manifest, a.Manifest)
 }
@@ -198,7 +198,7 @@ func answer(c net.Conn, id Identity) (o opened, err error) {
 	}
 	mac := proof(id.Secret, labelDecode, hello, challenge)
 	if !hmac.Equal(a.MAC[:], mac[:]) {
-		return o, refuse(transfer.ReasonSecret, "the dialling worker does not know this fleet's secret")
+		return o, refuse(transfer.ReasonSecret, "the dialling worker does not know this fleet's secret; start both workers with the same one")
 	}
 	if err := compareManifests(id.Manifest, h.Manifest); err != nil {
 		return o, err
