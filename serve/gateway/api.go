@@ -124,14 +124,16 @@ func unavailable(why string) *openai.Error {
 		Message: why, RetryAfter: retryHint}
 }
 
-// admitted says whether requests are taken at all right now.
+// admitted says whether requests are taken at all right now. That no worker is there at the
+// moment is no reason to refuse: one comes back, and the core bounds the wait. Before the first
+// one came nobody knows the context that a request must fit into.
 func (g *Gateway) admitted(w http.ResponseWriter) (status, *openai.Error) {
 	s := *g.status.Load()
 	switch {
 	case s.draining:
 		w.Header().Set("Connection", "close")
 		return s, unavailable("the server is shutting down and takes no new requests")
-	case !s.serving:
+	case s.contextTokens == 0:
 		return s, unavailable("no worker is ready to take requests")
 	}
 	return s, nil

@@ -209,6 +209,7 @@ type rig struct {
 
 func newRig(t *testing.T, pairs int, change func(*Config)) *rig {
 	c := Config{Model: "fake", Text: byteText{}, Log: slog.New(slog.DiscardHandler)}
+	c.Budgets.Place = time.Millisecond // nobody comes back by himself
 	if change != nil {
 		change(&c)
 	}

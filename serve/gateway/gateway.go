@@ -180,7 +180,11 @@ func (l *loop) publish() {
 func (g *Gateway) Join(ctx context.Context, w Worker) (int32, error) {
 	var id int32
 	var ok bool
-	if err := g.ask(ctx, func(l *loop) { id, ok = l.roster.join(w) }); err != nil {
+	if err := g.ask(ctx, func(l *loop) {
+		if id, ok = l.roster.join(w); ok {
+			l.step(relay.Event{Kind: relay.Roster, Worker: id})
+		}
+	}); err != nil {
 		return 0, err // id may still be written
 	}
 	if !ok {
@@ -193,9 +197,15 @@ func (g *Gateway) Join(ctx context.Context, w Worker) (int32, error) {
 // Health tells what a worker's health endpoint said. A good answer also ends a suspicion.
 func (g *Gateway) Health(ctx context.Context, id int32, good bool) error {
 	return g.ask(ctx, func(l *loop) {
-		if m := l.roster.find(id); m != nil {
-			m.down = !good
-			m.suspect = m.suspect && !good
+		m := l.roster.find(id)
+		if m == nil {
+			return
+		}
+		before := m.usable()
+		m.down = !good
+		m.suspect = m.suspect && !good
+		if m.usable() && !before {
+			l.step(relay.Event{Kind: relay.Roster, Worker: id})
 		}
 	})
 }

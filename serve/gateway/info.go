@@ -217,7 +217,7 @@ func (l *loop) rows() (rows []observe.Request) {
 	now := l.g.clock()
 	l.core.Rooms(func(v relay.View) bool {
 		row := observe.Request{RID: l.rid(v.Req), Phase: v.Phase.String(), AgeMS: (now - v.Arrived).Milliseconds(),
-			Prefill: l.roster.name(v.Prefill), Decode: l.roster.name(v.Decode), Tokens: v.Tokens}
+			Prefill: l.roster.name(v.Prefill), Decode: l.roster.name(v.Decode), Tokens: v.Tokens, WaitsFor: v.WaitsFor}
 		if v.Room != 0 {
 			row.Room = v.Room.String()
 		}

@@ -44,6 +44,52 @@ func TestWithoutAWorkerItSays503(t *testing.T) {
 	}
 }
 
+// A request that finds no worker waits for one to come or to be healthy again; when none comes
+// in time it is refused as if it had not waited.
+func TestARequestWaitsForAWorkerToComeBack(t *testing.T) {
+	waiting := func(l *loop) (yes bool) {
+		l.core.Rooms(func(v relay.View) bool {
+			yes = yes || v.Phase == relay.Placing
+			return true
+		})
+		return yes
+	}
+	for name, row := range map[string]struct{ away, back func(r *rig) }{
+		"another life": {func(r *rig) { r.g.Leave(t.Context(), r.decodes[0].id) }, func(r *rig) {
+			r.joined = 1
+			r.decodes = append(r.decodes, r.join(RoleDecode, goodDecode))
+		}},
+		"good health": {func(r *rig) { r.g.Health(t.Context(), r.decodes[0].id, false) }, func(r *rig) {
+			r.g.Health(t.Context(), r.decodes[0].id, true)
+		}},
+		"lost on the way": {func(r *rig) { r.decodes[0].play(func(l *fakeLeg) { l.cut() }) }, func(r *rig) {
+			r.decodes[0].play(goodDecode)
+			r.g.Health(t.Context(), r.decodes[0].id, true)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 1, func(c *Config) { c.Budgets.Place = time.Minute })
+			row.away(r)
+			got := make(chan answer, 1)
+			go func() { got <- r.post("/v1/chat/completions", helloBody+`,"stream":true}`) }()
+			r.until(waiting)
+			if name == "lost on the way" {
+				r.until(func(l *loop) bool { return waiting(l) && !l.roster.serving() })
+			}
+			row.back(r)
+			if a := <-got; a.text() != "hello" {
+				t.Errorf("%d %s %q", a.status, a.body, a.events)
+			}
+			r.quiet()
+		})
+	}
+	r := newRig(t, 1, nil)
+	r.g.Leave(t.Context(), r.decodes[0].id)
+	if a := r.post("/v1/chat/completions", helloBody+`}`); a.status != 503 || a.header.Get("Retry-After") == "" {
+		t.Errorf("nobody comes: %d %s", a.status, a.body)
+	}
+}
+
 func TestADrainingGatewayFinishesWhatItHas(t *testing.T) {
 	r := newRig(t, 1, nil)
 	here, leave := make(chan struct{}), make(chan struct{})

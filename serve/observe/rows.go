@@ -17,13 +17,14 @@ type Room struct {
 
 // Request is one row of a gateway's ledger.
 type Request struct {
-	RID     string `json:"rid"`
-	Room    string `json:"room"`
-	Phase   string `json:"phase"`
-	AgeMS   int64  `json:"age_ms"`
-	Prefill string `json:"prefill"`
-	Decode  string `json:"decode"`
-	Tokens  int    `json:"tokens"` // already sent to the client
+	RID      string `json:"rid"`
+	Room     string `json:"room"`
+	Phase    string `json:"phase"`
+	AgeMS    int64  `json:"age_ms"`
+	Prefill  string `json:"prefill"`
+	Decode   string `json:"decode"`
+	Tokens   int    `json:"tokens"` // already sent to the client
+	WaitsFor string `json:"waits_for"`
 }
 
 // Queue says how many rooms stand in a queue and how long the oldest has been there.
