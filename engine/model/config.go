@@ -13,16 +13,17 @@ import (
 // below what could overflow an int32 product of two of them; a file beyond them is taken for
 // damaged rather than allocated for.
 const (
-	layersMax  = 512     // Llama-3.1-405B has 126
-	widthMax   = 1 << 16 // embedding width; 405B has 16,384
-	ffnMax     = 1 << 18 // feed-forward width; 405B has 53,248
-	headsMax   = 1024    // query heads; 405B has 128
-	headDimMax = 512     // Gemma's 256 is the largest in use
-	vocabMax   = 1 << 21 // Gemma's 262,144 is the largest in use
-	contextMax = 1 << 24 // 10 M tokens is the longest that is claimed
-	epsMax     = 1e-2    // rms epsilons are 1e-6 to 1e-5
-	thetaMax   = 1e12    // rope bases are 1e4 to 1e7
-	widthStep  = 32      // quantisation group of activations: every matrix width is a multiple
+	layersMax    = 512     // Llama-3.1-405B has 126
+	widthMax     = 1 << 16 // embedding width; 405B has 16,384
+	ffnMax       = 1 << 18 // feed-forward width; 405B has 53,248
+	headsMax     = 1024    // query heads; 405B has 128
+	headDimMax   = 512     // Gemma's 256 is the largest in use
+	vocabMax     = 1 << 21 // Gemma's 262,144 is the largest in use
+	contextMax   = 1 << 24 // 10 M tokens is the longest that is claimed
+	epsMax       = 1e-2    // rms epsilons are 1e-6 to 1e-5
+	ropeScaleMax = 1 << 20 // linear factors are 2 to 64
+	thetaMax     = 1e12    // rope bases are 1e4 to 1e7
+	widthStep    = 32      // quantisation group of activations: every matrix width is a multiple
 )
 
 // Architectures lists what general.architecture may say.
@@ -162,15 +163,32 @@ func ReadConfig(f *gguf.File) (Config, error) {
 	return c, k.err
 }
 
-// scaling reads llama.rope.scaling.*. YaRN is refused: it changes the softmax scale as well.
+// unsupported lists keys that would change the arithmetic of a llama file in ways that are not
+// implemented. A file that carries one is refused: without it, answers would be wrong silently.
+var unsupported = []string{
+	"attention.clamp_kqv", "attention.scale", "attention.temperature_scale", "attn_logit_softcapping",
+	"embedding_scale", "final_logit_softcapping", "logit_scale", "residual_scale", "rope.scaling.attn_factor",
+}
+
+// scaling reads how positions are scaled. YaRN is refused: it changes the softmax scale as well.
 func (k *keys) scaling(c *Config) {
 	if n, ok := k.f.Uint(k.arch + ".expert_count"); ok && n > 0 {
 		k.fail("llama.expert_count is %d: mixtures of experts are not supported, use a dense model", n)
 	}
+	for _, key := range unsupported {
+		if k.f.Kind(k.arch+"."+key) != "" {
+			k.fail("llama.%s is set: it is not supported, and leaving it out would give wrong answers", key)
+		}
+	}
+	// Within the window, sliding and full attention are the same.
+	if w, ok := k.f.Uint(k.arch + ".attention.sliding_window"); ok && w > 0 && w < uint64(c.Context) {
+		c.Context = int(w)
+	}
+	c.RopeScale = k.float("rope.scale_linear", 1, ropeScaleMax) // what old files say for linear
 	switch t, _ := k.f.String(k.arch + ".rope.scaling.type"); t {
 	case "", "none", "llama3": // llama3 comes as the tensor rope_freqs.weight
 	case "linear":
-		c.RopeScale = k.float("rope.scaling.factor", 1, 1<<20)
+		c.RopeScale = k.float("rope.scaling.factor", 1, ropeScaleMax)
 	default:
 		k.fail("llama.rope.scaling.type %q is not supported, only none, linear and llama3", t)
 	}

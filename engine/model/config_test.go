@@ -48,6 +48,8 @@ func TestDamagedFilesAreRefusedByName(t *testing.T) {
 		{"value width", set("llama.attention.value_length", uint32(64)), []string{"value_length", "64", "32"}},
 		{"odd rotation", set("llama.rope.dimension_count", uint32(34)), []string{"rope.dimension_count", "34"}},
 		{"yarn", set("llama.rope.scaling.type", "yarn"), []string{"yarn", "linear"}},
+		{"scaled scores", set("llama.attention.scale", float32(0.5)), []string{"llama.attention.scale", "wrong answers"}},
+		{"soft caps", set("llama.final_logit_softcapping", float32(30)), []string{"softcapping"}},
 		{"experts", set("llama.expert_count", uint32(8)), []string{"expert", "8"}},
 		{"negative epsilon", set("llama.attention.layer_norm_rms_epsilon", float32(-1)), []string{"epsilon", "-1"}},
 		{"vocabulary", set("llama.vocab_size", uint32(204)), []string{"204", "203"}},
@@ -98,6 +100,17 @@ func TestHeadWidthIsNotWidthOverHeads(t *testing.T) {
 	}))
 	if err != nil || c.HeadDim != 16 || c.KVHeads != 4 || c.RopeDim != 16 || c.Tied {
 		t.Fatalf("%+v, %v", c, err)
+	}
+}
+
+// TestWindowEndsTheContext: a sliding window is not implemented, but up to its width it is the
+// same as full attention.
+func TestWindowEndsTheContext(t *testing.T) {
+	for window, want := range map[uint32]int{0: 512, 100: 100, 4096: 512} {
+		c, err := ReadConfig(odd.build(t, 1, func(d *draft) { d.set("llama.attention.sliding_window", window) }))
+		if err != nil || c.Context != want {
+			t.Errorf("window %d: context %d, %v; want %d", window, c.Context, err, want)
+		}
 	}
 }
 

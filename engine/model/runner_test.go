@@ -64,7 +64,7 @@ func distance(got []float32, want []float64) float64 {
 
 var shapes = map[string]shape{
 	"f32":    odd,
-	"untied": {layers: 2, width: 96, ffn: 64, heads: 4, kvHeads: 4, headDim: 16, vocab: 64},
+	"untied": {layers: 2, width: 96, ffn: 64, heads: 4, kvHeads: 4, headDim: 16, vocab: 64, ropeScale: 4},
 	"llama3": {layers: 2, width: 64, ffn: 64, heads: 4, kvHeads: 1, headDim: 48, vocab: 40, ropeDim: 32, ropeFreqs: true, tied: true},
 	"f16":    {layers: 2, width: 64, ffn: 96, heads: 2, kvHeads: 2, headDim: 64, vocab: 50, fallback: gguf.F16},
 	"bf16":   {layers: 2, width: 64, ffn: 96, heads: 2, kvHeads: 2, headDim: 64, vocab: 50, fallback: gguf.BF16, tied: true},

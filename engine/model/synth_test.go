@@ -12,7 +12,8 @@ import (
 // shape describes a tiny random model for tests.
 type shape struct {
 	layers, width, ffn, heads, kvHeads, headDim, vocab int
-	ropeDim                                            int // 0: the key is left out
+	ropeDim                                            int     // 0: the key is left out
+	ropeScale                                          float32 // 0: no key
 	tied, ropeFreqs                                    bool
 	types                                              map[string]gguf.Type // by suffix of the tensor name; default F32
 	fallback                                           gguf.Type
@@ -89,6 +90,10 @@ func (s shape) build(t testing.TB, seed uint64, edit func(*draft)) *gguf.File {
 	d.set("llama.attention.value_length", uint32(s.headDim))
 	d.set("llama.attention.layer_norm_rms_epsilon", float32(1e-5))
 	d.set("llama.rope.freq_base", float32(10000))
+	if s.ropeScale != 0 {
+		d.set("llama.rope.scaling.type", "linear")
+		d.set("llama.rope.scaling.factor", s.ropeScale)
+	}
 	if s.ropeDim != 0 {
 		d.set("llama.rope.dimension_count", uint32(s.ropeDim))
 	}
