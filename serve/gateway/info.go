@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -168,7 +170,8 @@ func (g *Gateway) inspection(ctx context.Context) (*Inspection, error) {
 	var living []bool
 	if err := g.ask(ctx, func(l *loop) {
 		in.Requests = append(in.Requests, l.rows()...)
-		for m := range l.roster.places {
+		members := slices.SortedFunc(l.roster.places, func(a, b *member) int { return strings.Compare(a.Name, b.Name) })
+		for _, m := range members {
 			in.Workers = append(in.Workers, WorkerView{Up: m.usable(), Legs: m.load,
 				Worker: observe.Worker{Name: m.Name, Role: m.Role, Boot: m.Boot, PID: m.PID, HTTP: m.HTTP, Link: m.Link}})
 			living = append(living, !m.gone)
