@@ -174,9 +174,8 @@ func TestAFailureBeforeTheFirstTokenIsTriedElsewhere(t *testing.T) {
 // A prefill leg that was cancelled, though not by us, tells what decode did; decode says why.
 func TestTheCauseIsDecodesOwn(t *testing.T) {
 	r := newRig(t, 1, nil)
-	ended := make(chan struct{})
-	r.prefills[0].play(func(l *fakeLeg) { l.accept(); l.fail(room.Cancelled); close(ended) })
-	r.decodes[0].play(func(l *fakeLeg) { l.accept(); <-ended; l.fail(room.TransferFailed) })
+	r.prefills[0].play(func(l *fakeLeg) { l.accept(); l.fail(room.Cancelled); close(l.kv()) })
+	r.decodes[0].play(func(l *fakeLeg) { l.accept(); <-l.kv(); l.fail(room.TransferFailed) })
 	a := r.post("/v1/chat/completions", helloBody+`}`)
 	if n, code := a.terminal(); n != 1 || code != "transfer_failed" || a.status != 502 {
 		t.Errorf("%d %s", a.status, a.body)
