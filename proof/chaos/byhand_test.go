@@ -123,10 +123,13 @@ func (w *byHand) state(ctx context.Context) (worker Worker, rooms []map[string]a
 	return s.Worker, s.Rooms, err
 }
 
-// metric reads a sample whose only other label is the role, which comes last.
-func (w *byHand) metric(t *testing.T, name string, labels ...string) float64 {
+// metric reads a sample that is told apart by the role and, unless it is "", by what.
+func (w *byHand) metric(t *testing.T, name, what string) float64 {
 	t.Helper()
-	sample := fmt.Sprintf("%s{%s}", name, strings.Join(append(labels, fmt.Sprintf("role=%q", w.Role)), ","))
+	sample := fmt.Sprintf("%s{role=%q}", name, w.Role)
+	if what != "" {
+		sample = fmt.Sprintf("%s{role=%q,what=%q}", name, w.Role, what)
+	}
 	v, ok := Metric(t.Context(), "http://"+w.HTTP, sample)
 	if !ok {
 		t.Fatalf("the %s worker does not show %s", w.Role, sample)

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -36,6 +37,10 @@ func (n *decodeNode) step(in *input) {
 		ev.Peer = in.leg.peer
 	case in.side != nil:
 		n.keep(ev.Room, in.side)
+	case ev.Kind == decode.ChunkRefused:
+		if e := n.w.rooms[ev.Room]; e != nil && e.why == "" { // it may have ended while its receiver left
+			e.why = in.why
+		}
 	}
 	n.feed(ev, in)
 	n.rest()
@@ -283,7 +288,9 @@ func (n *decodeNode) Off(c transfer.Chunk) {
 }
 
 func (n *decodeNode) Refused(c transfer.Chunk) {
-	n.w.send(&input{decode: decode.Event{Kind: decode.ChunkRefused, Room: c.Room, Lease: c.Lease, Chunk: int32(c.Chunk)}})
+	why := fmt.Sprintf("chunk %d (blocks %d to %d) came with a wrong sum: its bytes changed on the way", c.Chunk, c.FirstBlock, c.FirstBlock+c.N-1)
+	n.w.log.Warn("chunk refused", "worker", n.w.name, "room", c.Room, "lease", c.Lease, "cause", why)
+	n.w.send(&input{why: why, decode: decode.Event{Kind: decode.ChunkRefused, Room: c.Room, Lease: c.Lease, Chunk: int32(c.Chunk)}})
 }
 
 // peers gives prefill workers the small numbers by which the core knows them. It is a table of

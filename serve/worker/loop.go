@@ -24,7 +24,7 @@ type input struct {
 	side    []byte      // with ChunkPlaced
 	place   chan<- spot // with ChunkArrived: where the answer goes; holds one
 	step    *job        // an engine step that came home; the node makes the event of it
-	why     string      // with the end of a link: the reason, for humans
+	why     string      // with the end of a link or a refused chunk: the reason, for humans
 	ask     func()      // a question or a wish from outside, run on the loop
 }
 
