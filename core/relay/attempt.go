@@ -63,10 +63,9 @@ func (c *Core) absent(r *request, o room.Outcome) {
 }
 
 // mends says whether a worker that comes, or comes back, can cure what the last attempt failed
-// by. One that is full, or stumbles over the request, is still there and will do so again.
-func mends(c room.Cause) bool {
-	return c == room.WorkerLost || c == room.TransferFailed || c == room.Deadline
-}
+// by. One that is full, too slow, or stumbles over the request, is still there and will do so
+// again.
+func mends(c room.Cause) bool { return c == room.WorkerLost || c == room.TransferFailed }
 
 // unplaced ends a request that nobody came to serve.
 func (c *Core) unplaced(r *request) {

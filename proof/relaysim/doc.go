@@ -5,6 +5,9 @@
 // order; a Close ends the leg but does not take back what stands in the line. So everything
 // that can cross, crosses. The two cores of a pair are explored in proof/sim.
 //
-// The world checks at every step what core/relay promises (G1 to G7), from outside: it keeps
+// Workers die, fall ill and come back where a scope says so; placement then looks first and
+// answers later, so that its answer may be old.
+//
+// The world checks at every step what core/relay promises (G1 to G9), from outside: it keeps
 // its own count of ends, loads and open legs, and believes nothing that the core says of itself.
 package relaysim

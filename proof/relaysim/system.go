@@ -16,19 +16,21 @@ type System struct{ scope Scope }
 // New returns the system of a scope.
 func New(sc Scope) *System {
 	if sc.Budgets == (relay.Budgets{}) {
-		sc.Budgets = relay.Budgets{Queue: 1, Connect: 1, FirstToken: 1, Gap: 1, Total: 1}
+		sc.Budgets = relay.Budgets{Queue: 1, Place: 1, Connect: 1, FirstToken: 1, Gap: 1, Total: 1}
 	}
 	return &System{sc}
 }
 
 // Event is one choice of the scheduler.
 type Event struct {
-	Kind  Kind
-	Req   uint8
-	Leg   relay.Leg
-	Cause room.Cause
-	Said  bool
-	Timer relay.TimerName
+	Kind   Kind
+	Req    uint8
+	Leg    relay.Leg
+	Cause  room.Cause
+	Said   bool
+	Timer  relay.TimerName
+	Worker uint8 // place in the fleet
+	Sure   bool  // Return: it happens
 }
 
 // Kind of choice.
@@ -36,8 +38,9 @@ type Kind uint8
 
 const (
 	Arrive  Kind = iota
-	Choose       // placement finds the first pair that is not excluded
-	Nobody       // placement finds none
+	Look         // placement looks at the roster
+	Choose       // placement answers with the pair that it found
+	Nobody       // placement answers that nobody is there
 	Accept       // a worker accepts its leg
 	Work         // a worker goes on: prefill ends, decode brings a piece or its finish reason
 	Deliver      // the gateway hears the next thing in a leg's line
@@ -48,6 +51,10 @@ const (
 	Echo         // a prefill leg ends because decode did: it says cancelled, and may be heard first
 	Silence      // a leg does nothing any more
 	Leave        // the client is gone
+	Sicken       // a worker's health is bad
+	Die          // a worker's process ends
+	Return       // a worker is well again, or there is another in its place
+	Heard        // a worker that was blamed is heard of
 	Drain
 )
 
@@ -71,8 +78,17 @@ func (s *System) Class(e Event) explore.Class {
 	switch e.Kind {
 	case Fire:
 		return explore.Timer
-	case Break, Early, Echo, Silence, Nobody:
+	case Break, Early, Echo, Silence, Sicken, Die:
 		return explore.Fault
+	case Nobody:
+		if e.Sure { // the roster says so
+			return explore.Progress
+		}
+		return explore.Fault
+	case Return:
+		if !e.Sure {
+			return explore.Environment
+		}
 	case Leave, Drain:
 		return explore.Environment
 	}
@@ -89,25 +105,41 @@ func (s *System) Events(w *World, dst []Event) []Event {
 		if s.scope.Gone && !r.gone && !r.ended {
 			dst = append(dst, Event{Kind: Leave, Req: n})
 		}
-		if r.placing != 0 {
-			p, d := s.pair(r)
-			if d != relay.NoWorker && (p != relay.NoWorker || s.scope.Prefills == 0) {
-				dst = append(dst, Event{Kind: Choose, Req: n})
-			}
-			if s.scope.NoPair || d == relay.NoWorker || p == relay.NoWorker && s.scope.Prefills > 0 {
-				dst = append(dst, Event{Kind: Nobody, Req: n})
-			}
-		}
+		dst = s.placeEvents(w, r, n, dst)
 		for l := range r.legs {
 			dst = s.legEvents(r, n, relay.Leg(l), dst)
 		}
 	}
 	w.core.Timers(func(t relay.Timer) bool {
-		dst = append(dst, Event{Kind: Fire, Req: uint8(t.Req), Timer: t.Name})
+		if t.Name != relay.TotalTimer || !s.scope.NoTotal {
+			dst = append(dst, Event{Kind: Fire, Req: uint8(t.Req), Timer: t.Name})
+		}
 		return true
 	})
+	dst = s.rosterEvents(w, dst)
 	if s.scope.Drain && !w.drained {
 		dst = append(dst, Event{Kind: Drain})
+	}
+	return dst
+}
+
+// placeEvents are placement's: where the roster changes, looking and answering are two events.
+func (s *System) placeEvents(w *World, r *request, n uint8, dst []Event) []Event {
+	switch {
+	case r.placing == 0:
+		return dst
+	case s.scope.Away > 0 && !r.looked:
+		return append(dst, Event{Kind: Look, Req: n})
+	}
+	found := s.served(r.prefill, r.decode)
+	if s.scope.Away == 0 {
+		found = s.served(w.pair(s, r))
+	}
+	if found {
+		dst = append(dst, Event{Kind: Choose, Req: n})
+	}
+	if !found || s.scope.NoPair {
+		dst = append(dst, Event{Kind: Nobody, Req: n, Sure: !found})
 	}
 	return dst
 }
@@ -146,23 +178,13 @@ func (s *System) legEvents(r *request, n uint8, at relay.Leg, dst []Event) []Eve
 	return dst
 }
 
-// pair is the first one without an excluded worker.
-func (s *System) pair(r *request) (prefill, decode int32) {
-	first := func(base int32, n int) int32 {
-		for w := base; w < base+int32(n); w++ {
-			if !slices.Contains(r.excluded, w) {
-				return w
-			}
-		}
-		return relay.NoWorker
-	}
-	return first(0, s.scope.Prefills), first(decodeBase, s.scope.Decodes)
-}
-
 func (s *System) Apply(w *World, e Event) error {
-	if e.Kind == Drain {
+	switch e.Kind {
+	case Drain:
 		w.drained = true
 		return s.step(w, relay.Event{Kind: relay.Drain})
+	case Sicken, Die, Return, Heard:
+		return s.applyRoster(w, e)
 	}
 	id := uint64(e.Req)
 	r := w.of(id)
@@ -170,23 +192,18 @@ func (s *System) Apply(w *World, e Event) error {
 	switch e.Kind {
 	case Arrive:
 		r.arrived = true
+		for i := range w.requests {
+			r.order += flag(w.requests[i].arrived)
+		}
 		return s.step(w, relay.Event{Kind: relay.Arrive, Req: id, Budgets: s.scope.Budgets})
 	case Leave:
 		r.gone = true
 		return s.step(w, relay.Event{Kind: relay.ClientGone, Req: id})
+	case Look:
+		r.looked = true
+		r.prefill, r.decode = w.pair(s, r)
 	case Choose, Nobody:
-		ev := relay.Event{Kind: relay.Pair, Req: id, Attempt: r.placing, OK: e.Kind == Choose, Room: room.ID(id<<8) | room.ID(r.placing)}
-		if ev.OK {
-			ev.Prefill, ev.Decode = s.pair(r)
-		}
-		r.placing, r.excluded = 0, nil
-		for i := range r.legs { // it ended by itself, and was closed: only LegClosed can be left
-			if r.legs[i].posted > 0 {
-				r.late[i] = r.attempt
-			}
-		}
-		r.legs = [2]leg{}
-		return s.step(w, ev)
+		return s.answer(w, r, relay.Event{Kind: relay.Pair, Req: id, Attempt: r.placing, OK: e.Kind == Choose, Room: room.ID(id<<8) | room.ID(r.placing)})
 	case Fire:
 		return s.step(w, relay.Event{Kind: relay.TimerFired, Timer: relay.Timer{Req: id, Name: e.Timer}})
 	case Deliver:
@@ -213,6 +230,28 @@ func (s *System) Apply(w *World, e Event) error {
 	return nil
 }
 
+// answer is placement's word.
+func (s *System) answer(w *World, r *request, ev relay.Event) error {
+	if s.scope.Away == 0 {
+		r.prefill, r.decode = w.pair(s, r)
+	}
+	if ev.OK {
+		ev.Prefill, ev.Decode = r.prefill, r.decode
+		r.excluded, r.innocent = nil, nil
+	} else { // what it may be served by is kept: it waits, and check looks for it
+		ev.Outcome = room.Fail(room.WorkerLost)
+		r.waited = true
+	}
+	r.placing, r.looked, r.prefill, r.decode = 0, false, 0, 0
+	for i := range r.legs { // it ended by itself, and was closed: only LegClosed can be left
+		if r.legs[i].posted > 0 {
+			r.late[i] = r.attempt
+		}
+	}
+	r.legs = [2]leg{}
+	return s.step(w, ev)
+}
+
 func (l *leg) finish(p post) {
 	l.state, l.failed = finished, p.outcome.Kind != room.Success
 	p.kind = relay.LegEnd
@@ -230,12 +269,16 @@ func (s *System) work(l *leg, at relay.Leg) {
 
 func (s *System) Key(w *World, b []byte) []byte {
 	b = w.core.AppendState(b)
-	b = append(b, flag(w.drained))
+	b = append(b, flag(w.drained), byte(w.away))
+	for _, x := range w.workers {
+		b = append(b, byte(x.id), byte(x.state)|flag(x.suspect)<<4)
+	}
 	for i := range w.requests {
 		r := &w.requests[i]
-		b = append(b, flag(r.arrived), flag(r.gone), flag(r.ended), flag(r.forwarded), byte(r.placing), byte(r.attempt), byte(r.late[0]), byte(r.late[1]))
+		b = append(b, flag(r.arrived), r.order, flag(r.gone), flag(r.ended), flag(r.forwarded), flag(r.waited), byte(r.placing), byte(r.attempt), byte(r.late[0]), byte(r.late[1]))
+		b = append(b, flag(r.looked), byte(r.prefill), byte(r.decode), byte(len(r.excluded)))
 		for _, x := range r.excluded {
-			b = append(b, byte(x))
+			b = append(b, byte(x)<<1|flag(slices.Contains(r.innocent, x)))
 		}
 		for l := range r.legs {
 			b = r.legs[l].key(b)
@@ -260,7 +303,8 @@ func flag(b bool) byte {
 }
 
 func (s *System) Witnesses() []string {
-	return []string{"success", "cancelled", "retry", "second attempt succeeds", "overload", "deadline", "failed while streaming", "crossed close", "late close"}
+	return []string{"success", "cancelled", "retry", "second attempt succeeds", "overload", "deadline", "failed while streaming", "crossed close", "late close",
+		"waits for a worker", "served after waiting", "nobody came", "served by a next life"}
 }
 
 func (s *System) Shows(w *World) (seen uint64) {
@@ -280,6 +324,10 @@ func (s *System) Shows(w *World) (seen uint64) {
 			r.outcome.Kind == room.Failed && r.forwarded,
 			crossed,
 			r.late != [2]int32{},
+			r.waited && !r.ended,
+			r.waited && r.outcome.Kind == room.Success,
+			r.waited && r.outcome.Cause == room.WorkerLost && r.attempt == 0,
+			r.outcome.Kind == room.Success && r.legs[relay.Decode].worker >= lifeStep,
 		} {
 			if show {
 				seen |= 1 << i
@@ -334,6 +382,8 @@ func (s *System) Name(w *World, e Event) string {
 	switch e.Kind {
 	case Arrive:
 		return fmt.Sprintf("client ──request %d──▶ gateway", e.Req)
+	case Look:
+		return "placement looks at the roster"
 	case Choose:
 		return "placement chooses a pair"
 	case Nobody:
@@ -358,6 +408,14 @@ func (s *System) Name(w *World, e Event) string {
 		return leg + " falls silent"
 	case Leave:
 		return "client leaves"
+	case Sicken:
+		return fmt.Sprintf("worker %d is not healthy", w.workers[e.Worker].id)
+	case Die:
+		return fmt.Sprintf("WORKER %d DIES", w.workers[e.Worker].id)
+	case Return:
+		return fmt.Sprintf("the place of worker %d is filled again", w.workers[e.Worker].id)
+	case Heard:
+		return fmt.Sprintf("the health of worker %d is heard", w.workers[e.Worker].id)
 	case Drain:
 		return "gateway drains"
 	}

@@ -10,11 +10,11 @@ import (
 )
 
 // TestWalksOfManyRequests goes random ways through a world that is far too large to explore:
-// eight requests, three rights to run, five workers, every fault.
+// eight requests, three rights to run, five workers that come and go, every fault.
 func TestWalksOfManyRequests(t *testing.T) {
 	sys := New(Scope{
 		Requests: 8, Limits: relay.Limits{MaxRunning: 3, MaxQueued: 2, MaxTries: 3, RetryBurst: 3}, Prefills: 2, Decodes: 3, Tokens: 2,
-		Causes: slices.DeleteFunc(room.Causes()[1:], func(c room.Cause) bool { return c == room.Cancelled }), Gone: true, Silent: true, Echo: true,
+		Causes: slices.DeleteFunc(room.Causes()[1:], func(c room.Cause) bool { return c == room.Cancelled }), Gone: true, Silent: true, Echo: true, Away: 3,
 	})
 	events := 0
 	for seed := range uint64(5000) {

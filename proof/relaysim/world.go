@@ -21,6 +21,9 @@ type Scope struct {
 	Silent   bool // a leg may fall silent for ever
 	NoPair   bool // placement may find nobody
 	Drain    bool
+	Away     int  // how often a worker may die or fall ill; 0: the roster never changes
+	Back     bool // somebody brings workers back for sure; else they may stay away
+	NoTotal  bool // the client has all the time in the world: phases have to bound themselves
 	Echo     bool // a close is confirmed even if the leg had ended by itself: drivers may do either
 	Budgets  relay.Budgets
 }
@@ -32,6 +35,8 @@ const decodeBase = 10
 type World struct {
 	core     *relay.Core
 	requests []request
+	workers  []worker // prefill workers, then decode workers
+	away     int      // how often one may still go away
 	drained  bool
 }
 
@@ -39,8 +44,14 @@ type World struct {
 type request struct {
 	arrived   bool
 	gone      bool
+	order     uint8 // of arrival, from 1
 	placing   int32 // attempt that waits for a pair; 0 if none
 	excluded  []int32
+	innocent  []int32
+	looked    bool // placement has looked at the roster, and its answer is on its way
+	prefill   int32
+	decode    int32
+	waited    bool  // an answer was that nobody is there
 	attempt   int32 // the attempt that legs belong to
 	legs      [2]leg
 	late      [2]int32 // attempt whose LegClosed is still in a line of old; 0 if none
@@ -98,14 +109,14 @@ const (
 )
 
 func (s *System) newWorld() World {
-	return World{core: relay.New(s.scope.Limits), requests: make([]request, s.scope.Requests)}
+	return World{core: relay.New(s.scope.Limits), requests: make([]request, s.scope.Requests), workers: s.newRoster(), away: s.scope.Away}
 }
 
 func (w *World) clone() World {
-	c := World{core: w.core.Clone(), requests: slices.Clone(w.requests), drained: w.drained}
+	c := World{core: w.core.Clone(), requests: slices.Clone(w.requests), workers: slices.Clone(w.workers), away: w.away, drained: w.drained}
 	for i := range c.requests {
 		r := &c.requests[i]
-		r.excluded = slices.Clone(r.excluded)
+		r.excluded, r.innocent = slices.Clone(r.excluded), slices.Clone(r.innocent)
 	}
 	return c
 }
@@ -116,9 +127,16 @@ func (w *World) of(req uint64) *request { return &w.requests[req-1] }
 func (s *System) step(w *World, ev relay.Event) error {
 	var out relay.Effects
 	w.core.Step(now, ev, &out)
+	last := uint8(0)
 	for _, e := range out.List {
 		if err := s.perform(w, e); err != nil {
 			return err
+		}
+		if ev.Kind == relay.Roster && e.Kind == relay.Place {
+			if w.of(e.Req).order < last {
+				return fmt.Errorf("G9: request %d asks again behind a younger one", e.Req)
+			}
+			last = w.of(e.Req).order
 		}
 	}
 	return s.check(w, ev)
@@ -131,6 +149,9 @@ func (s *System) perform(w *World, e relay.Effect) error {
 	if e.Kind == relay.Blame {
 		if e.Cause == room.ClientError || e.Cause == room.Cancelled {
 			return fmt.Errorf("G7: worker %d is blamed for %s", e.Worker, e.Cause)
+		}
+		if s.scope.Away > 0 && e.Cause == room.WorkerLost {
+			w.suspect(e.Worker)
 		}
 		return nil
 	}
@@ -145,9 +166,13 @@ func (s *System) perform(w *World, e relay.Effect) error {
 				return fmt.Errorf("G5: request %d is placed while a leg of its last attempt is open", e.Req)
 			}
 		}
-		r.placing, r.excluded = e.Attempt, slices.Clone(e.Exclude)
+		r.placing, r.excluded, r.innocent = e.Attempt, slices.Clone(e.Exclude), slices.Clone(e.Innocent)
 	case relay.Open:
-		r.legs[e.Leg] = leg{state: dialled, worker: e.Worker, loaded: true}
+		l := &r.legs[e.Leg]
+		*l = leg{state: dialled, worker: e.Worker, loaded: true}
+		if !w.alive(e.Worker) {
+			l.finish(post{outcome: room.Fail(room.WorkerLost)})
+		}
 		r.attempt = e.Attempt
 	case relay.Close:
 		l := &r.legs[e.Leg]
@@ -177,7 +202,8 @@ func (s *System) perform(w *World, e relay.Effect) error {
 		if e.Outcome.Kind == room.Success && !e.Finished || !e.Outcome.Ended() {
 			return fmt.Errorf("STREAM: request %d ends as %s without a finish reason", e.Req, e.Outcome)
 		}
-		r.placing = 0
+		r.placing, r.excluded, r.innocent = 0, nil, nil
+		r.looked, r.prefill, r.decode = false, 0, 0
 	case relay.Release:
 		for i := range r.legs {
 			if l := &r.legs[i]; l.worker == e.Worker && l.state != none && l.loaded {
@@ -217,13 +243,19 @@ func (s *System) check(w *World, ev relay.Event) error {
 			return fmt.Errorf("G2: the %s leg of request %d failed, and its peer goes on", ev.Leg, ev.Req)
 		}
 	}
-	running := 0
+	running, lonely := 0, uint64(0)
 	w.core.Rooms(func(v relay.View) bool {
 		if v.Phase != relay.Queued {
 			running++
 		}
+		if r := w.of(v.Req); !s.scope.NoPair && v.Phase == relay.Placing && r.placing == 0 && s.served(w.pair(s, r)) {
+			lonely = v.Req
+		}
 		return true
 	})
+	if lonely != 0 {
+		return fmt.Errorf("G9: request %d waits for a worker although a pair is there", lonely)
+	}
 	if running != w.core.Running() || running > s.scope.Limits.MaxRunning {
 		return fmt.Errorf("BOUND: %d requests run, the core counts %d, at most %d may", running, w.core.Running(), s.scope.Limits.MaxRunning)
 	}
