@@ -141,6 +141,16 @@ func (g *Gateway) post(in input) bool {
 	}
 }
 
+// closed says whether Close was called.
+func (g *Gateway) closed() bool {
+	select {
+	case <-g.stopped:
+		return true
+	default:
+		return false
+	}
+}
+
 // ask runs f on the loop and waits for it. After an error f may still run, so that its results
 // must not be read.
 func (g *Gateway) ask(ctx context.Context, f func(*loop)) error {

@@ -79,9 +79,9 @@ func (g *Gateway) accept(e openai.Endpoint, w http.ResponseWriter, r *http.Reque
 	if err := g.checkModel(parsed.Model); err != nil {
 		return nil, budgets, err
 	}
-	if names := openai.HandOffFields(body); len(names) > 0 {
+	if len(parsed.Stripped) > 0 {
 		g.metrics.stripped.Inc()
-		g.log.Debug("fields of a gateway stripped from a client's request", "rid", rid(w), "event", strings.Join(names, ","))
+		g.log.Debug("fields of a gateway stripped from a client's request", "rid", rid(w), "event", strings.Join(parsed.Stripped, ","))
 	}
 	prompts, err := g.prompts(parsed, s.contextTokens)
 	if err != nil {
@@ -201,10 +201,14 @@ func (c *clientRequest) heard(e *ending) *openai.Error {
 	if e.unplaced {
 		return unavailable("no worker is ready to take requests")
 	}
-	if e.outcome.Cause == room.Cancelled && !c.g.Serving() {
-		return unavailable("the server is shutting down")
+	detail := e.end.Message
+	if e.slow {
+		detail = "its client did not read, and too much was waiting for it"
 	}
-	err := openai.Failure(e.outcome, e.end.Message, retryHint)
+	err := openai.Failure(e.outcome, detail, retryHint)
+	if e.outcome.Cause == room.Cancelled && c.g.closed() {
+		err = unavailable("the server is shutting down")
+	}
 	err.RequestID = rid(c.w)
 	return err
 }

@@ -30,6 +30,7 @@ type ending struct {
 	outcome  room.Outcome
 	end      leg.End
 	unplaced bool
+	slow     bool
 }
 
 func newInbox(bytesMax int) *inbox {

@@ -57,6 +57,7 @@ type call struct {
 	decode   string
 	link     string
 	end      leg.End // of the decode leg that succeeded, or of the first leg that did not
+	slow     bool    // the client did not read
 	unplaced bool    // no worker was there, not even for a first attempt
 	line     leg.Line
 }
@@ -86,6 +87,9 @@ func (l *loop) run(ctx context.Context) {
 
 // stop ends every request that is left and waits for the legs. Their last events find nobody.
 func (l *loop) stop() {
+	for len(l.g.inbox) > 0 { // what was posted before posts were refused
+		l.take(<-l.g.inbox)
+	}
 	var left []uint64
 	l.core.Rooms(func(v relay.View) bool {
 		left = append(left, v.Req)
@@ -284,6 +288,7 @@ func (l *loop) forward(e *relay.Effect) {
 		return
 	}
 	l.g.metrics.slowClients.Inc()
+	c.slow = true
 	l.pending = append(l.pending, relay.Event{Kind: relay.ClientGone, Req: e.Req})
 }
 
@@ -292,5 +297,5 @@ func (l *loop) end(e *relay.Effect) {
 	c := l.calls[e.Req]
 	delete(l.calls, e.Req)
 	l.g.finished(c, e.Outcome, l.now-c.arrived)
-	c.request.inbox.end(ending{choice: c.choice, outcome: e.Outcome, end: c.end, unplaced: c.unplaced})
+	c.request.inbox.end(ending{choice: c.choice, outcome: e.Outcome, end: c.end, unplaced: c.unplaced, slow: c.slow})
 }

@@ -35,8 +35,9 @@ type Request struct {
 	Params         sample.Params
 	MaxTokensParam string // the field that MaxTokens came from; "" when it is a default
 	Stream         bool
-	IncludeUsage   bool // one more chunk with the usage
-	ReturnTokenIDs bool // vLLM's return_token_ids
+	IncludeUsage   bool     // one more chunk with the usage
+	ReturnTokenIDs bool     // vLLM's return_token_ids
+	Stripped       []string // fields of the client that only a gateway may send, for the log (O4)
 }
 
 // Limits is what a request is checked against.
@@ -65,6 +66,7 @@ func Parse(e Endpoint, body []byte, lim Limits) (*Request, *Error) {
 	readStreamOptions(o, r)
 	readSampling(o, r, lim)
 	refuseUnsupported(o, e)
+	r.Stripped = o.handOff()
 	if o.err != nil {
 		return nil, o.err
 	}

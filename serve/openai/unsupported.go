@@ -72,15 +72,10 @@ var handOffFields = []string{
 	"routed_dp_rank", "disagg_prefill_dp_rank", "data_parallel_rank", "room", "link",
 }
 
-// HandOffFields returns the names of hand-off fields that a body carries, for the log.
-func HandOffFields(body []byte) []string {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(body, &fields) != nil {
-		return nil
-	}
-	var found []string
+// handOff returns the names of the hand-off fields that a request carries.
+func (o *object) handOff() (found []string) {
 	for _, name := range handOffFields {
-		if _, ok := fields[name]; ok {
+		if _, ok := o.fields[name]; ok {
 			found = append(found, name)
 		}
 	}
