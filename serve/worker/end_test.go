@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"baton/core/room"
 	"baton/serve/leg"
@@ -119,6 +120,26 @@ func TestLinkKilledMidTransferEndsBothLegs(t *testing.T) {
 	if got, want := dec.ended(room.NoCause).ids, oracle(q.Tokens, 5, f.vocab); !slices.Equal(got, want) {
 		t.Fatalf("over the new link %v, want %v", got, want)
 	}
+}
+
+// A link takes what was on its way with it, also the Cancel of a room whose leg has not come to
+// prefill. The end of the link is its end: nothing waits for a timer, and a leg that comes late
+// hears why.
+func TestTheEndOfALinkEndsARoomThatHasOnlyItsPrealloc(t *testing.T) {
+	p, f := start(t, Prefill, 16)
+	d, _ := start(t, Decode, 16)
+	wire := newProxy(t, p.Link(), -1)
+	q := ask(rand.New(rand.NewPCG(21, 22)), 40, 2, f.vocab)
+	q.LeftMS = (time.Hour).Milliseconds() // its timer is not what ends it
+	late := q
+	q.Link = wire.addr()
+	dec := open(t, d, Decode, q)
+	inQueue(t, p, q.Room, room.Bootstrap)
+	wire.cut()
+	dec.ended(room.WorkerLost)
+	empty(t, p, d)
+	open(t, p, Prefill, late).ended(room.WorkerLost)
+	empty(t, p, d)
 }
 
 func TestAPrefillWorkerThatIsNotThereEndsTheRoom(t *testing.T) {
