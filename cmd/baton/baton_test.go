@@ -97,7 +97,7 @@ func TestWorkersGetWhatTheFleetWasGiven(t *testing.T) {
 
 const inspection = `{"requests":[{"rid":"r1","room":"000000000000000a","phase":"streaming","age_ms":61000,"prefill":"prefill-0","decode":"decode-0","tokens":12}],
 "rooms":[{"room":"000000000000000a","rid":"r1","role":"decode","queue":"running","phase":"generating","poll":"Success","age_ms":1500,"waits_for":"decode: engine","worker":"decode-0"}],
-"workers":[{"worker":"prefill-0","role":"prefill","boot":"b","pid":7,"queues":{"waiting":{"len":2,"oldest_ms":1}},"blocks":{"total":9,"free":5,"cached":3,"held":1,"quarantined":0},"up":true,"legs":1},
+"workers":[{"worker":"prefill-0","role":"prefill","boot":"b","pid":7,"queues":{"waiting":{"len":2,"oldest_ms":61000},"inflight":{"len":0,"oldest_ms":0}},"blocks":{"total":9,"free":5,"cached":3,"held":1,"quarantined":0},"up":true,"legs":1},
 {"worker":"decode-0","role":"decode","boot":"c","pid":8,"queues":null,"blocks":{"total":0},"up":false,"legs":1,"error":"no route"}]}`
 
 func TestPsShowsRequestsRoomsAndWorkers(t *testing.T) {
@@ -112,7 +112,7 @@ func TestPsShowsRequestsRoomsAndWorkers(t *testing.T) {
 	if err := ps(t.Context(), &table, s.URL, false, false); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"5+3+1+0/9", "waiting 2", "no answer", "streaming", "1m1s", "1.5s", "decode: engine", "generating"} {
+	for _, want := range []string{"5+3+1+0/9", "inflight 0, waiting 2 (1m1s)", "no answer", "streaming", "1m1s", "1.5s", "decode: engine", "generating"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("no %q in\n%s", want, table.String())
 		}

@@ -32,7 +32,8 @@ func newPs() *cobra.Command {
 themselves.
 
 A request is what a client asked. A room is one try to serve it on a pair of workers; it
-stands in a queue of each of them and waits for something: the column says for what.`,
+stands in a queue of each of them and waits for something: the column says for what.
+Behind each queue's length is how long its oldest room has stood in it.`,
 		Example: `  baton ps
   baton ps --watch
   baton ps --json | jq '.rooms[] | select(.age_ms > 10000)'`,
@@ -128,7 +129,11 @@ func queues(v *gateway.WorkerView) string {
 	}
 	slices.Sort(names)
 	for i, name := range names {
-		names[i] = fmt.Sprintf("%s %d", name, v.Queues[name].Len)
+		q := v.Queues[name]
+		names[i] = fmt.Sprintf("%s %d", name, q.Len)
+		if q.Len > 0 {
+			names[i] += " (" + age(q.OldestMS) + ")"
+		}
 	}
 	return dash(strings.Join(names, ", "))
 }

@@ -30,7 +30,8 @@ type entry struct {
 	stepTo    int32        // local: the same once the outstanding step is home
 	made      int32        // tokens of output so far
 	began     time.Duration
-	since     time.Duration
+	since     time.Duration // when it entered its phase
+	queued    time.Duration // when it entered its queue
 	deadline  time.Duration
 	resend    time.Duration
 }
@@ -75,7 +76,7 @@ func (c *Core) add(id room.ID, p Phase, now, deadline time.Duration) *entry {
 		c.rooms = append(c.rooms, entry{})
 	}
 	e := &c.rooms[i]
-	*e = entry{id: id, slot: i, phase: p, chunks: e.chunks[:0], began: now, since: now, deadline: deadline}
+	*e = entry{id: id, slot: i, phase: p, chunks: e.chunks[:0], began: now, since: now, queued: now, deadline: deadline}
 	c.count[p]++
 	c.soonest.Armed(deadline, room.Timer{Kind: room.DeadlineTimer, Room: id})
 	return e
@@ -91,7 +92,11 @@ func (c *Core) move(e *entry, p Phase, now time.Duration) {
 	if e.phase.leased() && !p.leased() {
 		c.soonest.Disarmed(room.Timer{Kind: room.ResendTimer, Room: e.id})
 	}
+	from := e.queue()
 	e.phase, e.since = p, now
+	if e.queue() != from {
+		e.queued = now
+	}
 }
 
 // bury remembers a room that is over.

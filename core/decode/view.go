@@ -80,7 +80,7 @@ func (c *Core) Queues() [len(room.DecodeQueues)]room.QueueStat {
 		all[q].Queue = room.DecodeQueues[q]
 		for i := c.live.First(); i != room.None; i = c.live.Next(i) {
 			if e := &c.rooms[i]; e.queue() == all[q].Queue {
-				all[q].Count(e.since)
+				all[q].Count(e.queued)
 			}
 		}
 	}

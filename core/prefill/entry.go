@@ -25,7 +25,8 @@ type entry struct {
 	out      []int32 // chunks whose write has not come home
 	blocks   []int32 // block table from token 0; nil while none are held
 	began    time.Duration
-	since    time.Duration
+	since    time.Duration // when it entered its phase
+	queued   time.Duration // when it entered its queue
 	deadline time.Duration
 }
 
@@ -57,7 +58,7 @@ func (c *Core) add(id room.ID, p Phase, now, deadline time.Duration) *entry {
 		c.rooms = append(c.rooms, entry{})
 	}
 	e := &c.rooms[i]
-	*e = entry{id: id, slot: i, phase: p, out: e.out[:0], began: now, since: now, deadline: deadline}
+	*e = entry{id: id, slot: i, phase: p, out: e.out[:0], began: now, since: now, queued: now, deadline: deadline}
 	c.count[p]++
 	c.soonest.Armed(deadline, room.Timer{Kind: room.DeadlineTimer, Room: id})
 	return e
@@ -70,7 +71,11 @@ func (c *Core) move(e *entry, p Phase, now time.Duration) {
 	if e.phase.timed() && !p.timed() {
 		c.soonest.Disarmed(room.Timer{Kind: room.DeadlineTimer, Room: e.id})
 	}
+	from := e.phase.Queue()
 	e.phase, e.since = p, now
+	if e.phase.Queue() != from {
+		e.queued = now
+	}
 }
 
 // sooner moves a room's deadline forward, never back: nobody extends it.

@@ -68,7 +68,7 @@ func (c *Core) Queues() [len(room.PrefillQueues)]room.QueueStat {
 		all[q].Queue = room.PrefillQueues[q]
 		for i := c.live.First(); i != room.None; i = c.live.Next(i) {
 			if e := &c.rooms[i]; e.phase.Queue() == all[q].Queue {
-				all[q].Count(e.since)
+				all[q].Count(e.queued)
 			}
 		}
 	}

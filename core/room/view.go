@@ -18,11 +18,12 @@ type View struct {
 	Outcome  Outcome       // decided outcome, Open while there is none
 }
 
-// QueueStat is the length of one queue and the arrival of its oldest room.
+// QueueStat is the length of one queue and the arrival of its oldest room. A change of phase
+// within a queue does not make a room younger there.
 type QueueStat struct {
 	Queue  Queue
 	Len    int
-	Oldest time.Duration // when the oldest room in it entered its phase; meaningless if Len is 0
+	Oldest time.Duration // when the oldest room in it entered it; meaningless if Len is 0
 }
 
 // Count adds a room that stands in the queue since then.

@@ -80,6 +80,7 @@ type gauges struct{ g *Gateway }
 var (
 	runningDesc = prometheus.NewDesc("baton_gateway_running", "Requests that hold workers or are about to.", nil, nil)
 	queuedDesc  = prometheus.NewDesc("baton_gateway_queued", "Requests that wait for a right to run.", nil, nil)
+	oldestDesc  = prometheus.NewDesc("baton_gateway_queue_oldest_seconds", "How long the oldest of them has waited, 0 without one.", nil, nil)
 	servingDesc = prometheus.NewDesc("baton_gateway_serving", "1 while a new request could be placed.", nil, nil)
 	upDesc      = prometheus.NewDesc("baton_worker_up", "1 while requests may be placed on the worker.", []string{"worker", "role"}, nil)
 	loadDesc    = prometheus.NewDesc("baton_worker_legs", "Legs that are open at the worker.", []string{"worker", "role"}, nil)
@@ -87,7 +88,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (c *gauges) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{runningDesc, queuedDesc, servingDesc, upDesc, loadDesc} {
+	for _, d := range []*prometheus.Desc{runningDesc, queuedDesc, oldestDesc, servingDesc, upDesc, loadDesc} {
 		out <- d
 	}
 }
@@ -102,7 +103,12 @@ func (c *gauges) Collect(out chan<- prometheus.Metric) {
 	}
 	if c.g.ask(ctx, func(l *loop) {
 		gauge(runningDesc, float64(l.core.Running()))
-		gauge(queuedDesc, float64(l.core.Queue().Len))
+		q, oldest := l.core.Queue(), time.Duration(0)
+		if q.Len > 0 {
+			oldest = l.g.clock() - q.Oldest
+		}
+		gauge(queuedDesc, float64(q.Len))
+		gauge(oldestDesc, oldest.Seconds())
 		gauge(servingDesc, flag(l.roster.serving()))
 		for m := range l.roster.places { // two lives of one place would be one series twice
 			gauge(upDesc, flag(m.usable()), m.Name, m.Role)
