@@ -45,10 +45,15 @@ const (
 	answerDefault = 2 * time.Second        // a worker's loop on a machine whose cores are all busy
 	frozenDefault = 10 * time.Second       // five answers missed: stopped, swapped out or stuck
 	pauseDefault  = 200 * time.Millisecond
-	pauseMax      = 10 * time.Second // of Pause, doubled
-	steadyAfter   = 30 * time.Second // a worker that served this long starts a new row of failures
-	drainDefault  = 30 * time.Second // Kubernetes' default termination grace
-	leaveDefault  = 3 * time.Second  // nothing is live any more when workers are told to leave
+	// A request waits 10 s for a worker (relay.PlaceDefault): half of it may be the longest
+	// pause, the other half is for the start of a model of ordinary size. A worker that dies
+	// whenever it is started costs one start in 5 s then, which a machine bears for ever.
+	pauseMax = 5 * time.Second
+	// A worker that served twice the longest pause was up most of the time: what ended it is
+	// not what ended the one before, and it is started again at once.
+	steadyAfter  = 10 * time.Second
+	drainDefault = 30 * time.Second // Kubernetes' default termination grace
+	leaveDefault = 3 * time.Second  // nothing is live any more when workers are told to leave
 
 	badInRow    = 2 // answers missed or bad before a worker is taken out: one may be lost in a stall
 	firstTries  = 3 // starts of a worker that was never ready before the fleet gives up

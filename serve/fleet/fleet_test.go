@@ -266,6 +266,25 @@ func TestAFleetWhoseWorkersCannotStartSaysWhy(t *testing.T) {
 	}
 }
 
+// A crash loop costs a start in pauseMax, and a worker that served for a while is back at once.
+func TestPausesGrowWithFailuresInARow(t *testing.T) {
+	b := backoff{first: time.Second}
+	for i, row := range []struct{ served, want time.Duration }{
+		{0, time.Second}, {0, 2 * time.Second}, {steadyAfter - 1, 4 * time.Second}, {time.Second, pauseMax}, {0, pauseMax},
+		{steadyAfter, time.Second}, {time.Second, 2 * time.Second}, {time.Hour, time.Second},
+	} {
+		if got := b.after(row.served); got != row.want {
+			t.Errorf("failure %d, behind a life of %v: a pause of %v, want %v", i, row.served, got, row.want)
+		}
+	}
+	long := backoff{first: 2 * pauseMax}
+	for range 3 {
+		if got := long.after(0); got != 2*pauseMax {
+			t.Errorf("a chosen pause of %v became %v", 2*pauseMax, got)
+		}
+	}
+}
+
 func TestATakenPortIsSaidClearly(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

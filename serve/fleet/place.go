@@ -24,56 +24,79 @@ type place struct {
 // ready, not even after several tries: then nothing that follows would be.
 func (p *place) keep(ctx context.Context) error {
 	runtime.LockOSThread() // see start; never unlocked: the thread ends with this goroutine
-	pause, failures, everReady := p.f.Times.Pause, 0, false
+	failures, everReady := 0, false
+	pauses := backoff{first: p.f.Times.Pause}
 	for {
-		began := time.Now()
-		ready, how := p.live(ctx)
+		l := p.live(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
-		everReady = everReady || ready
+		everReady = everReady || l.ready
 		failures++
 		if !everReady && failures >= firstTries {
-			return fmt.Errorf("fleet: worker %s could not start: %s", p.name, how)
+			return fmt.Errorf("fleet: worker %s could not start: %s", p.name, l.how)
 		}
-		if time.Since(began) > steadyAfter {
-			pause = p.f.Times.Pause
-		}
-		p.f.Log.Warn("worker ended, it is started again", "worker", p.name, "cause", how, "after", pause)
+		pause := pauses.after(l.served)
+		p.f.Log.Warn("worker ended, it is started again", "worker", p.name, "cause", l.how, "after", pause)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
 			return nil
 		}
-		pause = min(2*pause, pauseMax)
 	}
 }
 
+// backoff chooses the pause before a worker is started again.
+type backoff struct {
+	first time.Duration
+	last  time.Duration // 0 if there was none in this row of failures
+}
+
+// after returns the pause behind a life that served so long: the first one, doubled for every
+// failure in a row.
+func (b *backoff) after(served time.Duration) time.Duration {
+	if served >= steadyAfter || b.last == 0 {
+		b.last = b.first
+	} else {
+		b.last = min(2*b.last, max(pauseMax, b.first))
+	}
+	return b.last
+}
+
+// life is how one life of a worker went.
+type life struct {
+	ready  bool
+	served time.Duration // since it was ready
+	how    string        // it ended
+}
+
 // live is one life of the worker, from its start to its end.
-func (p *place) live(ctx context.Context) (ready bool, how string) {
+func (p *place) live(ctx context.Context) life {
 	cmd := p.f.Command(p.role, p.name)
 	cmd.Env = append(cmd.Environ(), p.f.Secret+"="+p.f.secret)
 	c, err := start(cmd, p.name, p.f.Workers)
 	if err != nil {
-		return false, err.Error()
+		return life{how: err.Error()}
 	}
 	late := time.NewTimer(p.f.Times.Start)
 	defer late.Stop()
 	select {
 	case line := <-c.ready:
-		return true, p.serve(ctx, c, line)
+		began := time.Now()
+		how := p.serve(ctx, c, line)
+		return life{ready: true, served: time.Since(began), how: how}
 	case <-c.exited:
-		how = c.how()
+		how := c.how()
 		if c.last != "" {
 			how += ": " + c.last
 		}
-		return false, how
+		return life{how: how}
 	case <-late.C:
 		c.kill()
-		return false, fmt.Sprintf("not ready after %v", p.f.Times.Start)
+		return life{how: fmt.Sprintf("not ready after %v", p.f.Times.Start)}
 	case <-ctx.Done():
 		c.leave(p.f.Times.Leave, p.f.Now)
-		return false, "the fleet ends"
+		return life{how: "the fleet ends"}
 	}
 }
 
