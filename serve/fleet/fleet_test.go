@@ -252,6 +252,43 @@ func TestAFrozenWorkerIsTakenOutAndReplaced(t *testing.T) {
 	}
 }
 
+// When a worker stays frozen, its end is the end of its legs, long before any budget of a
+// request: a stream gets its one error, and what has no token yet is served by the next life.
+func TestLegsAtAFrozenWorkerEndWithIt(t *testing.T) {
+	r := launch(t, func(c *Config) {
+		c.Times = Times{Probe: 20 * time.Millisecond, Answer: 300 * time.Millisecond, Frozen: time.Second, Pause: time.Millisecond}
+	})
+	frozen, _ := r.worker("decode-0")
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // half of the gap budget
+	defer cancel()
+	body := `{"prompt":["a","b","c","d"],"max_tokens":1900,"ignore_eos":true,"stream":true}`
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url+"/v1/completions", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.ReadFull(resp.Body, make([]byte, 10)); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(frozen.PID, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	rnd := rand.New(rand.NewPCG(7, 8))
+	p := recall.NewPrompt(rnd, 5)
+	turn := p.AskOne(rnd)
+	if got, status := r.ask(p, turn); got != turn.Answer {
+		t.Errorf("asked of the frozen worker: %d %q, want %q", status, got, turn.Answer)
+	}
+	rest, err := io.ReadAll(resp.Body)
+	if err != nil || strings.Count(string(rest), `"error"`) != 1 || strings.Contains(string(rest), "[DONE]") {
+		t.Errorf("the stream at the frozen worker: %v, …%s", err, rest[max(0, len(rest)-300):])
+	}
+}
+
 func TestAFleetWhoseWorkersCannotStartSaysWhy(t *testing.T) {
 	c := config(t)
 	c.Times.Pause = time.Millisecond
