@@ -58,13 +58,17 @@ type byHand struct {
 }
 
 // startWorker runs `baton worker ARGS…` with a fleet's secret until the end of the test, and
-// waits for its ready line. It must leave in order when it is told to.
+// waits for its ready line. It must leave in order when it is told to, and does so by itself
+// when this process is no more, because its standard input ends then.
 func startWorker(t *testing.T, secret string, args ...string) *byHand {
 	t.Helper()
-	cmd := exec.Command(binary, append([]string{"worker", "--kv-tokens", "16384", "--threads", "1"}, args...)...)
+	cmd := exec.Command(binary, append([]string{"worker", "--kv-tokens", "16384", "--threads", "1", "--child"}, args...)...)
 	cmd.Env = append(os.Environ(), "BATON_SECRET="+secret)
 	var log bytes.Buffer // read behind Wait
 	cmd.Stderr = &log
+	if _, err := cmd.StdinPipe(); err != nil { // held open until Wait
+		t.Fatal(err)
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
