@@ -81,8 +81,6 @@ const (
 	over                    // ended, or its close is confirmed; released
 )
 
-var legTexts = [...]string{"unused", "opening", "open", "closing", "over"}
-
 func (s legState) live() bool { return s == opening || s == open }
 
 // New returns a core without requests. Limits of zero take their defaults.

@@ -22,7 +22,7 @@ func Walk[S any, E comparable](sys Path[S, E], ask Question, seed uint64, events
 	r := rand.New(rand.NewPCG(seed, 0))
 	s := sys.Init()
 	var choices, possible []E
-	broken, reason := "", ""
+	broken := ""
 	for range events {
 		if possible = w.possible(&s, possible); len(possible) == 0 {
 			break
@@ -30,12 +30,12 @@ func Walk[S any, E comparable](sys Path[S, E], ask Question, seed uint64, events
 		e := w.draw(r, possible)
 		choices = append(choices, e)
 		if err := attempt(sys, &s, e); err != nil {
-			broken, reason = "SAFETY", err.Error()
+			broken = "SAFETY"
 			break
 		}
 	}
 	if broken == "" {
-		_, broken, reason = w.finish(&s)
+		_, broken, _ = w.finish(&s)
 	}
 	report := Report{Transitions: len(choices)}
 	if broken == "" {
@@ -43,7 +43,8 @@ func Walk[S any, E comparable](sys Path[S, E], ask Question, seed uint64, events
 		return report
 	}
 	trace := w.shrink(choices, broken)
-	trace, report.Broken, reason = w.play(trace)
+	trace, broken, reason := w.play(trace) // what the shortened walk breaks, which is the same kind
+	report.Broken = broken
 	report.Reason = fmt.Sprintf("%s (seed %d, %d events of %d)", reason, seed, len(trace), len(choices))
 	report.Trace, report.Chart = draw(sys, trace, report.Broken+": "+reason)
 	return report
