@@ -23,6 +23,8 @@ func (s *System) Apply(w *World, e Event) error {
 		return s.hear(w, relay.Event{Kind: relay.TimerFired, Timer: relay.Timer{Req: uint64(e.A), Name: relay.TimerName(e.B)}})
 	case choose:
 		return s.choose(w, uint64(e.A))
+	case healthy:
+		return s.usable(w, int32(e.A))
 	case dispatch, hear, hangUp:
 		return s.legEvent(w, e)
 	case stepP, stepPBad, returns, timerP, crashP, restartP:
@@ -56,6 +58,20 @@ func (s *System) choose(w *World, req uint64) error {
 	ev.Room = w.rooms
 	r.placing = 0
 	return s.hear(w, ev)
+}
+
+// up says whether a worker's process runs. Decode workers count from decodeBase.
+func (w *World) up(id int32) bool {
+	if id >= decodeBase {
+		return w.decodes[id-decodeBase].core != nil
+	}
+	return w.prefills[id].core != nil
+}
+
+// usable tells the gateway that a worker may be placed on again.
+func (s *System) usable(w *World, id int32) error {
+	w.suspects = slices.DeleteFunc(w.suspects, func(x int32) bool { return x == id })
+	return s.hear(w, relay.Event{Kind: relay.Roster, Worker: id})
 }
 
 func (s *System) legEvent(w *World, e Event) error {
@@ -108,6 +124,7 @@ func (s *System) prefillEvent(w *World, e Event) error {
 		w.lost(relay.Prefill, e.A)
 	case restartP:
 		p.core = s.newPrefill()
+		return s.usable(w, int32(e.A))
 	}
 	return nil
 }
@@ -157,6 +174,7 @@ func (s *System) decodeEvent(w *World, e Event) error {
 		w.lost(relay.Decode, e.A)
 	case restartD:
 		s.startDecode(d, e.A)
+		return s.usable(w, decodeBase+int32(e.A))
 	}
 	return nil
 }

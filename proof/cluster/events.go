@@ -33,6 +33,7 @@ const (
 	choose               // A: request
 	dispatch             // a leg reaches its worker. A: request, B: attempt, Side
 	hear                 // the gateway hears the next of a leg. A: request, B: attempt, Side
+	healthy              // the gateway hears that worker A, which it blamed, is there
 	hangUp               // a worker sees that a leg was closed. A: request, B: attempt, Side
 	stepP                // A: worker
 	stepD                // A: worker
@@ -67,8 +68,9 @@ var kindTable = [kinds]struct {
 }{
 	arrive: {explore.Progress, "request %d arrives"}, choose: {explore.Progress, "request %d is placed"},
 	dispatch: {explore.Delivery, "leg %d#%d reaches"}, hear: {explore.Delivery, "gateway hears of leg %d#%d at"},
-	hangUp: {explore.Delivery, "leg %d#%d is seen closed by"},
-	stepP:  {explore.Progress, "prefill %d: step done"}, stepD: {explore.Progress, "decode %d: step done"},
+	healthy: {explore.Delivery, "gateway hears of the health of worker %d"},
+	hangUp:  {explore.Delivery, "leg %d#%d is seen closed by"},
+	stepP:   {explore.Progress, "prefill %d: step done"}, stepD: {explore.Progress, "decode %d: step done"},
 	begun: {explore.Progress, "decode %d: first token"}, dialled_: {explore.Delivery, "decode %d: dial of prefill %d answered"},
 	ctlP: {explore.Delivery, "connection %d: message to prefill"}, ctlD: {explore.Delivery, "connection %d: message to decode"},
 	header: {explore.Delivery, "connection %d: header"}, placed: {explore.Delivery, "connection %d: placed"},
@@ -134,6 +136,11 @@ func (s *System) Events(w *World, dst []Event) []Event {
 		if l.state == open && l.closed {
 			e.Kind = hangUp
 			dst = append(dst, e)
+		}
+	}
+	for _, id := range w.suspects {
+		if w.up(id) {
+			add(healthy, int(id), 0)
 		}
 	}
 	w.gate.Timers(func(t relay.Timer) bool {

@@ -48,6 +48,7 @@ type World struct {
 	links    []*link
 	conns    room.Conn
 	rooms    room.ID
+	suspects []int32 // workers that the gateway blamed for being lost, and has not heard of since
 	left     Faults
 	hearing  int // index of the token that the gateway is hearing
 }
@@ -215,6 +216,9 @@ func (s *System) hear(w *World, ev relay.Event) error {
 
 func (s *System) ask(w *World, e *relay.Effect) error {
 	if e.Kind == relay.Blame {
+		if e.Cause == room.WorkerLost && !slices.Contains(w.suspects, e.Worker) {
+			w.suspects = append(w.suspects, e.Worker)
+		}
 		return nil
 	}
 	r := &w.requests[e.Req-1]
