@@ -39,11 +39,11 @@ func start(t *testing.T, args ...string) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
+	kept := t.ArtifactDir() // go test -artifacts keeps what is in it
 	t.Cleanup(func() {
 		c.Kill()
 		log := c.Log()
-		// go test -artifacts keeps it whole
-		if err := os.WriteFile(filepath.Join(t.ArtifactDir(), fmt.Sprintf("cluster-%d.log", c.PID())), []byte(log), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(kept, fmt.Sprintf("cluster-%d.log", c.PID())), []byte(log), 0o644); err != nil {
 			t.Error(err)
 		}
 		if t.Failed() {

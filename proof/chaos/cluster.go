@@ -36,6 +36,7 @@ type Cluster struct {
 func Start(ctx context.Context, binary string, args ...string) (*Cluster, error) {
 	c := &Cluster{done: make(chan struct{})}
 	c.cmd = exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	tie(c.cmd)
 	c.cmd.Stderr = (*logWriter)(c)
 	out, err := c.cmd.StdoutPipe()
 	if err != nil {
