@@ -15,7 +15,7 @@ type Pages struct {
 }
 
 // AttendScratch is the working memory of attention; each thread has its own. The zero value is ready; it grows to
-// 64 bytes per token of context and stays.
+// 64 bytes per token of context (up to twice that) and stays until Free.
 type AttendScratch struct {
 	q      []float32 // [HeadDim/16][c][16]: the queries of a group
 	s      []float32 // [pages][c][16]: scores, then probabilities
@@ -27,12 +27,20 @@ type AttendScratch struct {
 // later (K5).
 func (s *AttendScratch) Grow(tokens, headDim int) {
 	if n := groupTokens * headDim; len(s.q) < n {
-		s.q, s.o = allocFloats(n), allocFloats(n)
+		s.q, s.o = Sized(s.q, n), Sized(s.o, n)
 	}
 	if tokens > s.tokens {
 		s.tokens = (tokens + PageTokens - 1) / PageTokens * PageTokens
-		s.s = allocFloats(groupTokens * s.tokens)
+		s.s = Sized(s.s, groupTokens*s.tokens)
 	}
+}
+
+// Free gives the memory back; the scratch is as new afterwards.
+func (s *AttendScratch) Free() {
+	Free(s.q)
+	Free(s.s)
+	Free(s.o)
+	*s = AttendScratch{}
 }
 
 // Attend computes one query position: out[h] = sum over t<tokens of softmax(q[h].k[t]*scale) * v[t] for the query

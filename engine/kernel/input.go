@@ -28,7 +28,8 @@ const (
 )
 
 // Input holds the activations of n tokens, each with the same number of columns, in the forms that MatMul reads. It
-// is prepared once and used for every matrix that multiplies these activations. The zero value is ready for Reset.
+// is prepared once and used for every matrix that multiplies these activations. The zero value is ready for Reset; Free
+// gives its memory back.
 //
 // Tokens stand in groups of 16, the last group may be smaller; within a group of c tokens the layout is
 //
@@ -52,22 +53,29 @@ func (in *Input) Tokens() int { return in.n }
 func (in *Input) Cols() int { return in.cols }
 
 // Reset makes room for n tokens of cols activations in the given forms. It allocates only when it needs more memory
-// than ever before. It panics if cols is not a multiple of 32, which Pack has refused for the matrix.
+// than ever before, and then gives the old one back. It panics if cols is not a multiple of 32, which Pack has refused for the matrix.
 func (in *Input) Reset(n, cols int, forms Form) {
 	if n < 0 || n > MaxTokens || cols <= 0 || cols > MaxDim || cols%BlockCols != 0 {
 		panic(fmt.Sprintf("kernel: input of %d tokens and %d columns; at most %d tokens, and columns in multiples of %d", n, cols, MaxTokens, BlockCols))
 	}
 	in.n, in.cols, in.forms = n, cols, forms
-	if forms&FormF32 != 0 && len(in.f32) < n*cols {
-		b := Alloc(4 * n * cols)
-		in.f32 = unsafe.Slice((*float32)(unsafe.Pointer(&b[0])), n*cols)
+	if forms&FormF32 != 0 {
+		in.f32 = Sized(in.f32, n*cols)
 	}
-	if q := n * cols / BlockCols * q8TokenBytes; forms&FormQ8 != 0 && len(in.q8) < q {
-		in.q8 = Alloc(q)
+	if forms&FormQ8 != 0 {
+		in.q8 = Sized(in.q8, n*cols/BlockCols*q8TokenBytes)
 	}
-	if forms&FormBF16 != 0 && len(in.b16) < 2*n*cols {
-		in.b16 = Alloc(2 * n * cols)
+	if forms&FormBF16 != 0 {
+		in.b16 = Sized(in.b16, 2*n*cols)
 	}
+}
+
+// Free gives the memory back; the Input is as new afterwards.
+func (in *Input) Free() {
+	Free(in.f32)
+	Free(in.q8)
+	Free(in.b16)
+	*in = Input{}
 }
 
 // SetRange fills tokens [lo,hi) from x, where token j is x[j*ldx:][:cols]. Different ranges may be filled at once.

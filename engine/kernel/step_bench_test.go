@@ -57,8 +57,8 @@ func newStepBench(b *testing.B, f Format, n, context int) *stepBench {
 	for i := range blocks {
 		s.table = append(s.table, int32(i))
 	}
-	s.x, s.h, s.qkvY, s.att = randFloats(r, n*576), allocFloats(n*576), allocFloats(n*960), allocFloats(n*576)
-	s.ffnY, s.act, s.logits = allocFloats(n*3072), allocFloats(n*1536), allocFloats(49152)
+	s.x, s.h, s.qkvY, s.att = randFloats(r, n*576), Sized[float32](nil, n*576), Sized[float32](nil, n*960), Sized[float32](nil, n*576)
+	s.ffnY, s.act, s.logits = Sized[float32](nil, n*3072), Sized[float32](nil, n*1536), Sized[float32](nil, 49152)
 	s.scratch = make([]AttendScratch, 8)
 	s.cos, s.sin = randFloats(r, 32), randFloats(r, 32)
 	return s

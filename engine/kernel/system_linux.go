@@ -25,10 +25,13 @@ func allocSystem(n int) []byte {
 	return b
 }
 
-func freeSystem(b []byte) {
-	if m, ok := mappings.LoadAndDelete(&b[0]); ok {
+// freeSystem says false for memory that did not come from allocSystem.
+func freeSystem(b *byte) bool {
+	m, ok := mappings.LoadAndDelete(b)
+	if ok {
 		_ = unix.Munmap(m.([]byte)) // fails only for an address that was never mapped
 	}
+	return ok
 }
 
 // yield lets another thread have this processor. Most times the system's own yield is enough, and cheap; now and then

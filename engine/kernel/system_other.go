@@ -6,7 +6,7 @@ import "runtime"
 
 func allocSystem(int) []byte { return nil }
 
-func freeSystem([]byte) {}
+func freeSystem(*byte) bool { return false }
 
 // yield lets another goroutine have this processor.
 func yield(int) { runtime.Gosched() }

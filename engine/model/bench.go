@@ -38,6 +38,7 @@ func Bench(m *Model, test string, threads int) (tokensPerSecond float64, err err
 	}
 	defer kv.Close()
 	r := m.newRunner(kv, team)
+	defer r.Close()
 	runtime.LockOSThread() // the CPU clock is the thread's
 	defer runtime.UnlockOSThread()
 	now := time.Now

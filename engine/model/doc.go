@@ -17,6 +17,8 @@
 //	M4  A file is refused before anything is allocated by its numbers: every hyper-parameter
 //	    has a named bound and every tensor must have exactly the shape that they imply.
 //	M5  Two workers exchange KV only if their manifests are equal.
+//	M6  Weights, pool and activations lie outside the collector's heap. A buffer that is
+//	    outgrown goes back at once; KV.Close and Model.Close leave nothing (kernel.Outside).
 //
 // Arrays are row-major; [n][d] has n rows of d values. A block table lists the physical blocks
 // of one sequence from its token 0: token t is row t%16 of block table[t/16].

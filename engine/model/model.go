@@ -46,6 +46,7 @@ type Model struct {
 
 	stepping sync.Mutex // a team runs one step at a time
 	team     *kernel.Team
+	runners  []*Runner // not closed
 }
 
 // Open reads f, checks all of it and repacks its weights. f must stay open until Close: token
@@ -132,13 +133,18 @@ func (m *Model) Threads() int { return m.team.Size() }
 // ChunkTokensMax returns the most tokens that one Step takes.
 func (m *Model) ChunkTokensMax() int { return m.chunkMax }
 
-// Close ends the threads and gives the weights back. No Step may be under way.
+// Close ends the threads and gives the weights and the activations of all runners back. No Step
+// may be under way. Pools have a Close of their own.
 func (m *Model) Close() error {
 	m.stepping.Lock()
 	defer m.stepping.Unlock()
 	if m.team != nil {
 		m.team.Close()
 		m.weights.arena.release()
+		for _, r := range m.runners {
+			r.release()
+		}
+		m.runners = nil
 		m.team = nil
 	}
 	return nil

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 
 	"baton/engine/kernel"
 )
@@ -25,13 +26,15 @@ type span struct {
 type inputForms struct{ width, att, ffn kernel.Form }
 
 // Runner runs steps over one pool. It owns the activations, which grow to the largest batch
-// that it has seen and stay (M3). A Runner is used by one goroutine at a time.
+// that it has seen and stay (M3) until Close. A Runner is used by one goroutine at a time.
 type Runner struct {
 	m     *Model
 	kv    *KV
 	team  *kernel.Team
 	pages kernel.Pages
 	step  func(*kernel.Worker) // r.forward, made once
+
+	closed bool // guarded by m.stepping
 
 	// The batch of the step, rows of all items one after another.
 	items  []Item
@@ -57,6 +60,7 @@ type Runner struct {
 }
 
 // NewRunner makes a runner over a pool of this model. Steps of all runners of a model take turns.
+// Its activations lie outside the collector's heap: Close gives them back, or the model's Close.
 func (m *Model) NewRunner(kv *KV) *Runner { return m.newRunner(kv, m.team) }
 
 func (m *Model) newRunner(kv *KV, team *kernel.Team) *Runner {
@@ -71,7 +75,34 @@ func (m *Model) newRunner(kv *KV, team *kernel.Team) *Runner {
 		r.forms.ffn |= l.down.forms
 	}
 	r.step = r.forward
+	m.stepping.Lock()
+	defer m.stepping.Unlock()
+	m.runners = append(m.runners, r)
 	return r
+}
+
+// Close gives the activations back, and with them the logits of the last Step. No Step may be
+// under way. It is done at most once; later Steps return an error.
+func (r *Runner) Close() {
+	r.m.stepping.Lock()
+	defer r.m.stepping.Unlock()
+	r.m.runners = slices.DeleteFunc(r.m.runners, func(x *Runner) bool { return x == r })
+	r.release()
+}
+
+// release gives back what grow took.
+func (r *Runner) release() {
+	r.closed = true
+	for _, b := range []*[]float32{&r.x, &r.h, &r.y, &r.att, &r.cos, &r.sin, &r.logits} {
+		kernel.Free(*b)
+		*b = nil
+	}
+	for _, in := range []*kernel.Input{&r.inWidth, &r.inAtt, &r.inFFN, &r.inHead} {
+		in.Free()
+	}
+	for i := range r.scratch {
+		r.scratch[i].Free()
+	}
 }
 
 // Step runs all items: their new tokens' keys and values are stored in their blocks and the
@@ -87,8 +118,8 @@ func (r *Runner) Step(items []Item) error {
 	}
 	r.m.stepping.Lock()
 	defer r.m.stepping.Unlock()
-	if r.m.team == nil {
-		return fmt.Errorf("model: step on a closed model")
+	if r.closed || r.m.team == nil {
+		return fmt.Errorf("model: step on a closed model or runner")
 	}
 	r.grow()
 	r.items = items
@@ -154,22 +185,14 @@ func (r *Runner) check(i int, it *Item) error {
 	return nil
 }
 
-// sized returns b with n elements, allocating only if it never was so large.
-func sized(b []float32, n int) []float32 {
-	if n <= cap(b) {
-		return b[:n]
-	}
-	return floats(kernel.Alloc(4 * n))
-}
-
 // grow makes room for the planned step.
 func (r *Runner) grow() {
 	c, w, n := &r.m.config, &r.m.weights, len(r.ids)
-	r.x, r.h = sized(r.x, n*c.Width), sized(r.h, n*c.Width)
-	r.att = sized(r.att, n*c.QWidth())
-	r.cos, r.sin = sized(r.cos, n*c.RopeDim/2), sized(r.sin, n*c.RopeDim/2)
-	r.logits = sized(r.logits, len(r.want)*w.head.width)
-	r.y = sized(r.y, n*r.widest)
+	r.x, r.h = kernel.Sized(r.x, n*c.Width), kernel.Sized(r.h, n*c.Width)
+	r.att = kernel.Sized(r.att, n*c.QWidth())
+	r.cos, r.sin = kernel.Sized(r.cos, n*c.RopeDim/2), kernel.Sized(r.sin, n*c.RopeDim/2)
+	r.logits = kernel.Sized(r.logits, len(r.want)*w.head.width)
+	r.y = kernel.Sized(r.y, n*r.widest)
 	r.inWidth.Reset(n, c.Width, r.forms.width)
 	r.inAtt.Reset(n, c.QWidth(), r.forms.att)
 	r.inFFN.Reset(n, c.FFN, r.forms.ffn)
