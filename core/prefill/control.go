@@ -123,6 +123,7 @@ func (c *Core) bind(now time.Duration, e *entry, p *room.Prealloc, out *Effects)
 		o := room.Fail(cause)
 		word(out, p.Room, p.Lease, o, 0)
 		if p.Room != 0 {
+			out.add(Effect{Kind: EndHalf, Room: p.Room, Lease: p.Lease, Outcome: o, Began: now})
 			c.bury(now, room.Tombstone{Room: p.Room, Lease: p.Lease, Outcome: o, Began: now, Ended: now})
 		}
 		return

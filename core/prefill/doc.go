@@ -32,7 +32,8 @@
 //	    freed while the engine writes it, 8 to one that a write still reads.
 //	P3  Sticky. The first decision is the outcome; Draining and the end are never left
 //	    backwards. Removed: the bug that this project began with, in 8 events.
-//	P4  One release. Blocks are released and legs end in settle alone.
+//	P4  One release. Blocks are released and legs end in settle alone. Every room that was here
+//	    ends with one effect, End for a leg, EndHalf for a room whose leg never came.
 //	P5  A tombstone answers what comes after the end, or before the beginning when an Abort or
 //	    Cancel overtakes it. Removed: 5 events to a room that only a timer ends.
 //	P6  A lease is served once. When a tombstone goes it leaves a floor for the boot of its

@@ -90,11 +90,15 @@ const (
 	Freed
 	// End: an accepted leg is over, nothing of it is in flight. Room, Outcome.
 	End
+	// EndHalf: a room is over for which no leg was accepted here: its Prealloc had opened it,
+	// or was turned away. Nobody waits for an answer; it is said so that no room ends without
+	// a word. Room, Lease, Outcome, Began.
+	EndHalf
 
 	effects
 )
 
-var effectNames = [effects]string{"none", "accept", "refuse", "step", "write", "settle", "freed", "end"}
+var effectNames = [effects]string{"none", "accept", "refuse", "step", "write", "settle", "freed", "end", "end_half"}
 
 func (k EffectKind) String() string { return effectNames[k] }
 
@@ -103,15 +107,16 @@ func (k EffectKind) String() string { return effectNames[k] }
 type Effect struct {
 	Kind       EffectKind
 	Room       room.ID
-	Lease      room.Lease   // Write
-	Conn       room.Conn    // Write
-	Chunk      int32        // Write: counts from 0 within the lease
-	FirstBlock int32        // Write: logical number of Blocks[0] within the prompt
-	Last       bool         // Write: no chunk follows
-	Blocks     []int32      // Write, Freed: numbers of blocks in the pool
-	Outcome    room.Outcome // Refuse, End
-	Settled    room.Settled // Settle
-	Items      []StepItem   // Step
+	Lease      room.Lease    // Write, EndHalf
+	Conn       room.Conn     // Write
+	Chunk      int32         // Write: counts from 0 within the lease
+	FirstBlock int32         // Write: logical number of Blocks[0] within the prompt
+	Last       bool          // Write: no chunk follows
+	Blocks     []int32       // Write, Freed: numbers of blocks in the pool
+	Outcome    room.Outcome  // Refuse, End, EndHalf
+	Began      time.Duration // EndHalf: when the room was first heard of
+	Settled    room.Settled  // Settle
+	Items      []StepItem    // Step
 }
 
 // StepItem is the part of one room in an engine step: compute KV and, in the last chunk, the

@@ -145,6 +145,8 @@ func describe(e Effect) string {
 		return fmt.Sprintf("freed %v", e.Blocks)
 	case End:
 		return fmt.Sprintf("END %d: %s", e.Room, e.Outcome)
+	case EndHalf:
+		return fmt.Sprintf("end half %d lease %d: %s", e.Room, e.Lease.Seq, e.Outcome)
 	}
 	return "?"
 }

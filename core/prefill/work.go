@@ -127,6 +127,8 @@ func (c *Core) settle(now time.Duration, e *entry, out *Effects) {
 	}
 	if e.hasReq {
 		out.add(Effect{Kind: End, Room: e.id, Outcome: e.outcome})
+	} else {
+		out.add(Effect{Kind: EndHalf, Room: e.id, Lease: e.lease, Outcome: e.outcome, Began: e.began})
 	}
 	s := room.Tombstone{Room: e.id, Lease: e.lease, Outcome: e.outcome, Chunks: chunks, Began: e.began, Ended: now}
 	c.count[e.phase]--

@@ -33,7 +33,8 @@
 //	         under the lease that the room holds
 //	QUIET    no block is freed that a write, a receiver or an engine step still uses
 //	RELEASE  a leg ends once; an idle core holds no block; the pool's counts add up
-//	TERM     an idle core owes no End; every Request has one answer, every chunk one
+//	TERM     an idle core owes no End; every Request has one answer, every chunk one; no room
+//	         goes that an End or EndHalf does not name, and none that it names stays
 //	STREAM   tokens only while the leg is open; a success has all of its tokens
 //	CAUSE    an outcome that is decided does not change
 //	and      nothing is written under a lease after its final word, or before it is computed

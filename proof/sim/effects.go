@@ -18,6 +18,9 @@ func (y *System) doP(w *world, ev prefill.Event) error {
 	y.answers = 0
 	y.failed = y.failed[:0]
 	y.outP.Reset()
+	y.here, y.over = 0, 0
+	w.p.Rooms(y.note)
+	before := y.here
 	w.p.Step(0, ev, &y.outP)
 	for i := range y.outP.List {
 		if err := y.effectP(w, &y.outP.List[i]); err != nil {
@@ -29,6 +32,9 @@ func (y *System) doP(w *world, ev prefill.Event) error {
 	}
 	y.decided, y.here = [roomsMax]room.Outcome{}, 0
 	w.p.Rooms(y.note)
+	if err := y.farewell("prefill", before); err != nil {
+		return err
+	}
 	if err := y.stands("prefill", &w.sureP); err != nil {
 		return err
 	}
@@ -70,6 +76,27 @@ func (y *System) stands(who string, sure *[roomsMax]room.Outcome) error {
 	return nil
 }
 
+// farewell checks that each room which was here before the step and is not any more, and no
+// other, ended with an effect: y.here holds who is here now, y.over who ended.
+func (y *System) farewell(who string, before uint8) error {
+	switch gone := before &^ y.here; {
+	case gone&^y.over != 0:
+		return fmt.Errorf("TERM: a room is gone from %s, and nothing said that it ended", who)
+	case y.over&y.here != 0:
+		return fmt.Errorf("TERM: %s says that a room ended which is still here", who)
+	}
+	return nil
+}
+
+// ends notes an effect that ends a room.
+func (y *System) ends(r uint8) error {
+	if y.over>>r&1 == 1 {
+		return fmt.Errorf("RELEASE: room %d ends twice in one step", r+1)
+	}
+	y.over |= 1 << r
+	return nil
+}
+
 func (y *System) effectP(w *world, x *prefill.Effect) error {
 	r := uint8(x.Room - 1)
 	switch x.Kind {
@@ -92,7 +119,15 @@ func (y *System) effectP(w *world, x *prefill.Effect) error {
 		return y.sayWord(w, &x.Settled)
 	case prefill.Freed:
 		return y.freedP(w, x.Blocks)
+	case prefill.EndHalf:
+		if w.owedP>>r&1 == 1 {
+			return errors.New("TERM: prefill ends a room as a half one although it accepted its leg")
+		}
+		return y.ends(r)
 	case prefill.End:
+		if err := y.ends(r); err != nil {
+			return err
+		}
 		if w.owedP>>r&1 == 0 {
 			return errors.New("RELEASE: prefill ends a leg twice")
 		}
@@ -212,6 +247,9 @@ func (y *System) doD(w *world, ev decode.Event) error {
 	}
 	y.answers, y.places = 0, 0
 	y.outD.Reset()
+	y.here, y.over = 0, 0
+	w.d.Rooms(y.note)
+	before := y.here
 	w.d.Step(0, ev, &y.outD)
 	for i := range y.outD.List {
 		if err := y.effectD(w, &y.outD.List[i]); err != nil {
@@ -226,6 +264,9 @@ func (y *System) doD(w *world, ev decode.Event) error {
 	}
 	y.decided, y.here = [roomsMax]room.Outcome{}, 0
 	w.d.Rooms(y.note)
+	if err := y.farewell("decode", before); err != nil {
+		return err
+	}
 	return y.stands("decode", &w.sureD)
 }
 
@@ -395,6 +436,9 @@ func (y *System) freedD(w *world, table []int32) error {
 }
 
 func (y *System) endD(w *world, r uint8, o room.Outcome) error {
+	if err := y.ends(r); err != nil {
+		return err
+	}
 	if w.owedD>>r&1 == 0 {
 		return errors.New("RELEASE: decode ends a leg twice")
 	}

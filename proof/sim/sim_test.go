@@ -167,6 +167,28 @@ func TestGhostsSeeWhatTheyAreFor(t *testing.T) {
 		"a leg ended twice": func(y *System, w *world) error {
 			return y.effectP(w, &prefill.Effect{Kind: prefill.End, Room: id, Outcome: room.Done()})
 		},
+		"a room gone without a word": func(y *System, w *world) error {
+			y.here = 0
+			return y.farewell("prefill", 1)
+		},
+		"a room that ends and stays": func(y *System, w *world) error {
+			y.here = 1
+			if err := y.ends(0); err != nil {
+				return nil
+			}
+			return y.farewell("prefill", 1)
+		},
+		"a leg that ends as a half room": func(y *System, w *world) error {
+			w.owedP = 1
+			return y.effectP(w, &prefill.Effect{Kind: prefill.EndHalf, Room: id, Outcome: room.Done()})
+		},
+		"a room that ends twice in a step": func(y *System, w *world) error {
+			w.owedD = 1
+			if err := y.ends(0); err != nil {
+				return nil
+			}
+			return y.effectD(w, &decode.Effect{Kind: decode.End, Room: id, Outcome: room.Fail(room.Deadline)})
+		},
 		"a destination freed with a receiver inside": func(y *System, w *world) error {
 			w.in[0], w.nIn = inside{id: chunk{blocks: 1}.pack(), table: [tableMax]uint8{2}}, 1
 			return y.effectD(w, &decode.Effect{Kind: decode.Freed, Blocks: []int32{2}})

@@ -63,6 +63,7 @@ type System struct {
 	note    func(room.View) bool
 	decided [roomsMax]room.Outcome
 	here    uint8 // live rooms, one bit each
+	over    uint8 // who ended in this step, a bit per room
 }
 
 // New returns the system of a scope.

@@ -123,10 +123,16 @@ type answer struct {
 	mu      sync.Mutex
 	lines   []leg.Line // guarded by mu
 	weight  int        // guarded by mu; of lines, at most max
-	refused *leg.End   // guarded by mu
+	refused *refusal   // guarded by mu
 	end     *leg.End   // guarded by mu
 	full    bool       // guarded by mu; lines were dropped, the stream may only fail now
 	hurry   func()     // guarded by mu; cuts a write that hangs; nil when nobody writes
+}
+
+// refusal is an answer before the stream.
+type refusal struct {
+	end    *leg.End
+	status int // of HTTP
 }
 
 func newAnswer(max int) *answer { return &answer{wake: make(chan struct{}, 1), max: max} }
@@ -169,11 +175,11 @@ func (a *answer) put(l leg.Line) bool {
 	return ok
 }
 
-func (a *answer) refuse(e *leg.End) { a.tell(func() { a.refused = e }) }
+func (a *answer) refuse(r *refusal) { a.tell(func() { a.refused = r }) }
 func (a *answer) finish(e *leg.End) { a.tell(func() { a.end = e }) }
 
 // take returns what is new. into's memory is reused.
-func (a *answer) take(into []leg.Line) (lines []leg.Line, refused, end *leg.End) {
+func (a *answer) take(into []leg.Line) (lines []leg.Line, refused *refusal, end *leg.End) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	lines = append(into[:0], a.lines...)

@@ -283,6 +283,7 @@ func TestADuplicateLegLeavesTheFirstAlone(t *testing.T) {
 // Draining refuses new rooms and lets live ones finish; Close then has nothing to cut.
 func TestDrainFinishesLiveRoomsAndRefusesNewOnes(t *testing.T) {
 	s, f := serveFake(t, 64, "layout")
+	s.Context = 1 << 16 // more than the pool holds: the core has to say what is too long
 	u := startServed(t, Unified, s)
 	held, release := f.hold()
 	defer release()
@@ -298,6 +299,13 @@ func TestDrainFinishesLiveRoomsAndRefusesNewOnes(t *testing.T) {
 	late := open(t, u, Decode, ask(r, 20, 4, f.vocab)).ended(room.Overload)
 	if late.status != http.StatusServiceUnavailable {
 		t.Errorf("status %d while draining, want 503", late.status)
+	}
+	// Draining is no reason for what would be refused anywhere.
+	if again := open(t, u, Decode, q).ended(room.Internal); !strings.Contains(again.end.Message, "here already") {
+		t.Errorf("a leg twice, while draining: %q", again.end.Message)
+	}
+	if long := open(t, u, Decode, ask(r, 2000, 4, f.vocab)).ended(room.ClientError); long.status != http.StatusBadRequest || strings.Contains(long.end.Message, "draining") {
+		t.Errorf("a prompt too long, while draining: %d %q", long.status, long.end.Message)
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- u.Close(context.Background()) }()

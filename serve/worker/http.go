@@ -93,6 +93,7 @@ func (w *Worker) serveLeg(rw http.ResponseWriter, r *http.Request) {
 func (w *Worker) turnAway(rw http.ResponseWriter, c room.Cause, why string) {
 	w.metrics.Refused.WithLabelValues(c.String()).Inc()
 	e := leg.Refusal(c, why)
+	w.log.Info("leg refused", "worker", w.name, "outcome", e.Outcome, "cause", e.Cause, "detail", e.Message)
 	reply(rw, e.Status(), e)
 }
 
@@ -154,11 +155,7 @@ func (s *stream) write() (done bool) {
 	lines, refused, end := s.e.answer.take(s.lines)
 	s.lines = lines
 	if refused != nil {
-		status := refused.Status()
-		if s.w.draining.Load() {
-			status = http.StatusServiceUnavailable
-		}
-		reply(s.rw, status, refused)
+		reply(s.rw, refused.status, refused.end)
 		return true
 	}
 	s.buf = s.buf[:0]

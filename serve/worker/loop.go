@@ -2,6 +2,7 @@ package worker
 
 import (
 	"fmt"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -133,33 +134,44 @@ func (w *Worker) accept(id room.ID, e *entry) {
 
 // refuse answers the leg that was just requested with a refusal (W2).
 func (w *Worker) refuse(e *entry, o room.Outcome) {
-	why := "the worker " + w.name + " refused the room"
+	r := &refusal{end: &leg.End{Outcome: o.Kind, Cause: o.Cause, PromptTokens: len(e.req.Tokens)}}
+	r.status = r.end.Status()
+	why := e.why
 	switch {
-	case w.draining.Load():
+	case o.Cause == room.Overload && w.draining.Load():
+		// Another worker takes it at once; this one never will again.
+		r.status = http.StatusServiceUnavailable
 		why = "the worker " + w.name + " is draining"
+	case why != "":
 	case o.Cause == room.Overload:
 		why = "the worker " + w.name + " is full: " + strconv.Itoa(len(w.rooms)) + " rooms are here"
 	case o.Cause == room.ClientError:
 		why = "the prompt and its output are longer than the worker's memory"
 	case o.Cause == room.Internal:
 		why = "the room is here already, was here before, or its two legs differ"
+	default:
+		why = "the room was over at the worker " + w.name + " before its leg came"
 	}
-	if e.why != "" {
-		why = e.why
-	}
+	r.end.Message = leg.Shorten(why)
 	w.metrics.Refused.WithLabelValues(o.Cause.String()).Inc()
-	e.answer.refuse(&leg.End{Outcome: o.Kind, Cause: o.Cause, PromptTokens: len(e.req.Tokens), Message: leg.Shorten(why)})
+	w.log.Info("leg refused", "room", e.req.Room, "rid", e.req.RID, "worker", w.name, "outcome", o.Kind, "cause", o.Cause, "after", w.now()-e.began, "detail", why)
+	e.answer.refuse(r)
 }
 
 // end closes the answer of a room (W2).
 func (w *Worker) end(id room.ID, o room.Outcome) *entry {
 	e := w.room(id)
 	delete(w.rooms, id)
-	w.metrics.RoomsEnded.WithLabelValues(o.Kind.String(), o.Cause.String()).Inc()
-	w.log.Info("room ended", "room", id, "rid", e.req.RID, "worker", w.name, "outcome", o.Kind, "cause", o.Cause, "after", w.now()-e.began)
+	w.ended(id, e.req.RID, o, e.began)
 	e.answer.finish(e.end(o))
 	w.moved()
 	return e
+}
+
+// ended counts the end of a room and says it: one line for every room that was here.
+func (w *Worker) ended(id room.ID, rid string, o room.Outcome, began time.Duration) {
+	w.metrics.RoomsEnded.WithLabelValues(o.Kind.String(), o.Cause.String()).Inc()
+	w.log.Info("room ended", "room", id, "rid", rid, "worker", w.name, "outcome", o.Kind, "cause", o.Cause, "after", w.now()-began)
 }
 
 // moved notes progress: something came home.

@@ -54,6 +54,8 @@ func (n *prefillNode) do(x *prefill.Effect, leg *entry) {
 		w.canary.freed(x.Blocks)
 	case prefill.End:
 		w.end(x.Room, x.Outcome)
+	case prefill.EndHalf:
+		w.ended(x.Room, "", x.Outcome, x.Began)
 	default:
 		panic("worker: unknown effect of the prefill core: " + x.Kind.String())
 	}
