@@ -85,6 +85,7 @@ func (n *decodeNode) do(x *decode.Effect, in *input) {
 		w.canary.used(x.Blocks)
 		in.place <- spot{x.Blocks, x.OK}
 	case decode.Step:
+		w.moved()
 		w.jobs <- n.job(x.Items) // one place, at most one step outstanding: never waits
 	case decode.Begin:
 		n.begin(x.Room)

@@ -174,7 +174,9 @@ func (w *Worker) ended(id room.ID, rid string, o room.Outcome, began time.Durati
 	w.log.Info("room ended", "room", id, "rid", rid, "worker", w.name, "outcome", o.Kind, "cause", o.Cause, "after", w.now()-began)
 }
 
-// moved notes progress: something came home.
+// moved notes progress: a room was taken or ended, or work of one was started or came home. What
+// was just started has a bound of its own: a step in Health, a write in its link (and every
+// write starts as the step that made its chunk comes home).
 func (w *Worker) moved() { w.progress.Store(int64(w.now())) }
 
 // now is the clock of the core: since the start of the worker.

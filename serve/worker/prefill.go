@@ -45,6 +45,7 @@ func (n *prefillNode) do(x *prefill.Effect, leg *entry) {
 	case prefill.Refuse:
 		w.refuse(leg, x.Outcome)
 	case prefill.Step:
+		w.moved()
 		w.jobs <- n.job(x.Items) // one place, at most one step outstanding: never waits
 	case prefill.Write:
 		n.write(x)

@@ -135,6 +135,27 @@ func TestHealthMeansProgress(t *testing.T) {
 	close(block)
 }
 
+// A room may wait for others for longer than work may take. When its work begins, that wait is
+// no sign that nothing comes home.
+func TestAWaitBeforeTheWorkIsNoLackOfProgress(t *testing.T) {
+	p, f := start(t, Prefill, 16)
+	d, _ := start(t, Decode, 16)
+	held, release := f.hold()
+	defer release()
+	q := ask(rand.New(rand.NewPCG(1, 1)), 20, 3, f.vocab)
+	pre := open(t, p, Prefill, q).accepted()
+	p.progress.Store(int64(p.now() - time.Hour)) // so long ago was anything done here
+	q.Link = p.Link()
+	dec := open(t, d, Decode, q)
+	within(t, "a step", held)
+	if h := p.Health(); !h.OK || h.Progress > time.Minute.Milliseconds() {
+		t.Errorf("a worker that has just begun to work: %+v", h)
+	}
+	release()
+	dec.ended(room.NoCause)
+	pre.ended(room.NoCause)
+}
+
 func TestServerInfoNamesWhatMustMatch(t *testing.T) {
 	p, _ := start(t, Prefill, 16)
 	d, _ := start(t, Decode, 16)

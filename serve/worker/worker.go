@@ -48,7 +48,7 @@ type Worker struct {
 	computed chan struct{} // closed: the engine's goroutine has ended
 
 	draining atomic.Bool
-	progress atomic.Int64 // clock when something last came home
+	progress atomic.Int64 // clock when something last moved
 	stepping atomic.Int64 // clock when the step in flight began, plus 1; 0 without one
 
 	metrics  *observe.Metrics
