@@ -17,6 +17,8 @@
 //	T5  a chunk is Placed only if each of its blocks had the sum that prefill named
 //	T6  nothing waits for ever: a link on which nothing moves ends by itself (Bounds.Silence)
 //	T7  methods never block and may be called from inside a callback; Close alone waits
-//	T8  when Close has returned no goroutine is left and no block is touched
+//	T8  when Close has returned no goroutine is left and no block is touched. What is asked of a
+//	    closed end is answered by a goroutine that lives for the answer alone and that the next
+//	    Close waits for
 //	T9  no count or length from the wire is used before it was bounded
 package transfer

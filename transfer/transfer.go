@@ -78,7 +78,8 @@ type Prefill interface {
 	Addr() string // where decode workers dial, host:port
 	Stats() Stats
 	// Close ends every link and waits until nothing moves. Handlers must go on answering
-	// meanwhile; it must not be called from a handler.
+	// meanwhile; it must not be called from a handler. It may be called again, and then waits
+	// for the answers to what was asked of the closed end.
 	Close() error
 }
 

@@ -280,6 +280,9 @@ func (w *Worker) close(ctx context.Context) error {
 	if !waitFor(idle, nil, stuck.C) {
 		errs = append(errs, fmt.Errorf("worker: rooms have not ended %v after everything was closed", stuckMax))
 	}
+	if w.link != nil {
+		w.link.Close() // again, for the answers to what rooms asked of it meanwhile (transfer T8)
+	}
 	sctx, cancel := context.WithTimeout(context.Background(), endMax)
 	if err := w.server.Shutdown(sctx); err != nil {
 		w.server.Close()

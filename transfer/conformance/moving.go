@@ -100,6 +100,9 @@ func unwantedIsScrapped(t *testing.T, f Factory) {
 	r.close()
 }
 
+// lateCalls are so many that a goroutine for each would still be running when the last is asked.
+const lateCalls = 100
+
 func everyWriteIsAnswered(t *testing.T, f Factory) {
 	r := newRig(t, f, plan{})
 	want := func(id uint64, target error) {
@@ -124,10 +127,18 @@ func everyWriteIsAnswered(t *testing.T, f Factory) {
 	r.write(c, 5, 0, 0, 1)
 	want(5, transfer.ErrNoLink)
 	r.close()
-	r.write(c, 6, 0, 0, 1)
+	for id := uint64(6); id < 6+lateCalls; id++ {
+		r.write(c, id, 0, 0, 1)
+	}
+	if err := r.prefill.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := r.count(is("prefill.WriteDone")); n != 5+lateCalls {
+		t.Errorf("T8: %d WriteDone after a second Close, want all of %d", n, 5+lateCalls)
+	}
 	want(6, transfer.ErrClosed)
-	if n := r.count(is("prefill.WriteDone")); n != 6 {
-		t.Errorf("T4: %d WriteDone for 6 writes", n)
+	if n := r.count(is("prefill.WriteDone")); n != 5+lateCalls {
+		t.Errorf("T4: %d WriteDone for %d writes", n, 5+lateCalls)
 	}
 }
 
@@ -361,13 +372,21 @@ func everyDialIsAnswered(t *testing.T, f Factory) {
 	if err := r.decode.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r.decode.Dial(9, r.addr())
+	for range lateCalls {
+		r.decode.Dial(9, r.addr())
+	}
+	if err := r.decode.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := r.count(is("decode.LinkFailed")); n != 8+lateCalls {
+		t.Errorf("T8: %d LinkFailed after a second Close, want all of %d", n, 8+lateCalls)
+	}
 	e := r.await(1, func(e event) bool { return e.what == "decode.LinkFailed" && e.peer == 9 })[0]
 	if !errors.Is(e.err, transfer.ErrClosed) {
 		t.Errorf("dial after Close failed with %v, want %v", e.err, transfer.ErrClosed)
 	}
 	r.close()
-	if n := r.count(is("decode.LinkFailed")); n != 9 {
-		t.Errorf("T3: %d LinkFailed for 9 dials that could not succeed", n)
+	if n := r.count(is("decode.LinkFailed")); n != 8+lateCalls {
+		t.Errorf("T3: %d LinkFailed for %d dials that could not succeed", n, 8+lateCalls)
 	}
 }

@@ -10,11 +10,12 @@ import (
 
 // Decode is a dialling end.
 type Decode struct {
-	world *World
-	id    transfer.Identity
-	mem   transfer.Memory
-	h     transfer.DecodeHandler
-	wg    sync.WaitGroup
+	world   *World
+	id      transfer.Identity
+	mem     transfer.Memory
+	h       transfer.DecodeHandler
+	wg      sync.WaitGroup // everything but answers
+	answers transfer.Answers
 
 	mu     sync.Mutex
 	closed bool
@@ -33,7 +34,7 @@ func (d *Decode) Dial(peer int32, addr string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
-		go d.h.LinkFailed(peer, transfer.ErrClosed)
+		d.answers.Add(func() { d.h.LinkFailed(peer, transfer.ErrClosed) })
 		return
 	}
 	d.last++
@@ -157,6 +158,7 @@ func (d *Decode) Close() error {
 	}
 	d.mu.Unlock()
 	d.wg.Wait()
+	d.answers.Wait()
 	return nil
 }
 

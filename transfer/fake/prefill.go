@@ -11,13 +11,14 @@ import (
 
 // Prefill is a listening end.
 type Prefill struct {
-	world *World
-	id    transfer.Identity
-	mem   transfer.Memory
-	h     transfer.PrefillHandler
-	addr  string
-	wg    sync.WaitGroup
-	sent  atomic.Int64
+	world   *World
+	id      transfer.Identity
+	mem     transfer.Memory
+	h       transfer.PrefillHandler
+	addr    string
+	wg      sync.WaitGroup // everything but answers
+	answers transfer.Answers
+	sent    atomic.Int64
 
 	mu      sync.Mutex
 	closed  bool
@@ -70,7 +71,7 @@ func (p *Prefill) Write(w transfer.Write) {
 	l := p.links[w.Lease.Boot]
 	switch {
 	case p.closed:
-		go p.written(w, transfer.ErrClosed)
+		p.answers.Add(func() { p.written(w, transfer.ErrClosed) })
 		return
 	case len(w.Blocks) > transfer.ChunkBlocksMax, len(w.Side) > transfer.SideMax, w.Sums != nil && len(w.Sums) != len(w.Blocks):
 		err = transfer.ErrBadRequest
@@ -112,6 +113,7 @@ func (p *Prefill) Close() error {
 	}
 	p.mu.Unlock()
 	p.wg.Wait()
+	p.answers.Wait()
 	return nil
 }
 

@@ -14,14 +14,15 @@ import (
 
 // Decode is the dialling end of links.
 type Decode struct {
-	id     Identity
-	mem    transfer.Memory
-	h      DecodeHandler
-	ctx    context.Context // ends dials at Close
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
-	count  counters
-	blind  bool // benchmarks only: take blocks as they come
+	id      Identity
+	mem     transfer.Memory
+	h       DecodeHandler
+	ctx     context.Context // ends dials at Close
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup // everything but answers
+	answers transfer.Answers
+	count   counters
+	blind   bool // benchmarks only: take blocks as they come
 
 	mu     sync.Mutex
 	closed bool
@@ -50,7 +51,7 @@ func (d *Decode) Dial(peer int32, addr string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
-		go d.h.LinkFailed(peer, transfer.ErrClosed)
+		d.answers.Add(func() { d.h.LinkFailed(peer, transfer.ErrClosed) })
 		return
 	}
 	d.last++
@@ -110,6 +111,7 @@ func (d *Decode) Close() error {
 	}
 	d.mu.Unlock()
 	d.wg.Wait()
+	d.answers.Wait()
 	return nil
 }
 

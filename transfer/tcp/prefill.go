@@ -22,9 +22,9 @@ type Prefill struct {
 	h          PrefillHandler
 	ln         *net.TCPListener
 	done       chan struct{}  // closed by Close
-	wg         sync.WaitGroup // everything but failures
+	wg         sync.WaitGroup // everything but answers
 	count      counters
-	failures   failures
+	answers    transfer.Answers
 
 	mu      sync.Mutex
 	closed  bool
@@ -66,7 +66,6 @@ func Listen(addr string, id Identity, mem transfer.Memory, h PrefillHandler) (*P
 		id: id, mem: mem, blockBytes: len(mem.Block(0)), h: h, ln: ln.(*net.TCPListener), done: make(chan struct{}),
 		waiting: map[pair]chan dataConn{}, links: map[pair]*prefillLink{}, newest: map[room.Boot]room.Conn{},
 	}
-	p.failures.start(p.written)
 	p.wg.Add(1)
 	go p.accept()
 	return p, nil
@@ -99,11 +98,10 @@ func (p *Prefill) Settle(s room.Settled) {
 func (p *Prefill) Write(w Write) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
-		go p.written(w, transfer.ErrClosed)
-		return
-	}
 	err := p.checkWrite(w)
+	if p.closed {
+		err = transfer.ErrClosed
+	}
 	if err == nil {
 		if l := p.links[pair{w.Lease.Boot, w.Conn}]; l != nil {
 			err = l.enqueue(w)
@@ -112,7 +110,7 @@ func (p *Prefill) Write(w Write) {
 		}
 	}
 	if err != nil {
-		p.failures.add(w, err)
+		p.answers.Add(func() { p.written(w, err) })
 	}
 }
 
@@ -139,7 +137,7 @@ func (p *Prefill) Close() error {
 	if p.closed {
 		p.mu.Unlock()
 		p.wg.Wait()
-		p.failures.stop()
+		p.answers.Wait()
 		return nil
 	}
 	p.closed = true
@@ -153,7 +151,7 @@ func (p *Prefill) Close() error {
 	p.mu.Unlock()
 	err := p.ln.Close()
 	p.wg.Wait()
-	p.failures.stop()
+	p.answers.Wait()
 	return err
 }
 

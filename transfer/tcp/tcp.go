@@ -2,7 +2,6 @@ package tcp
 
 import (
 	"encoding/binary"
-	"sync"
 	"sync/atomic"
 
 	"baton/transfer"
@@ -45,58 +44,4 @@ func (c *counters) posted(ok, overflow bool) {
 	if overflow {
 		c.queueOverflows.Add(1)
 	}
-}
-
-// failures answers writes that never reached a connection, from a goroutine of its own: Write
-// may be called by whoever WriteDone waits for (T7).
-type failures struct {
-	mu      sync.Mutex
-	more    sync.Cond
-	queue   []failure // as long as the caller's writes that have no answer yet
-	stopped bool
-	wg      sync.WaitGroup
-}
-
-type failure struct {
-	w   Write
-	err error
-}
-
-func (f *failures) start(done func(Write, error)) {
-	f.more.L = &f.mu
-	f.wg.Add(1)
-	go func() {
-		defer f.wg.Done()
-		for {
-			f.mu.Lock()
-			for len(f.queue) == 0 && !f.stopped {
-				f.more.Wait()
-			}
-			batch := f.queue
-			f.queue = nil
-			f.mu.Unlock()
-			if len(batch) == 0 {
-				return
-			}
-			for _, x := range batch {
-				done(x.w, x.err)
-			}
-		}
-	}()
-}
-
-func (f *failures) add(w Write, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.queue = append(f.queue, failure{w, err})
-	f.more.Signal()
-}
-
-// stop answers what is queued and ends the goroutine.
-func (f *failures) stop() {
-	f.mu.Lock()
-	f.stopped = true
-	f.more.Signal()
-	f.mu.Unlock()
-	f.wg.Wait()
 }
