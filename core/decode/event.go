@@ -59,7 +59,7 @@ func (k EventKind) String() string { return eventNames[k] }
 type Event struct {
 	Kind       EventKind
 	Room       room.ID
-	Peer       int32         // Request, LinkUp, LinkFailed
+	Peer       int32         // Request, LinkUp, LinkFailed; LinkEnd for traces alone
 	Tokens     int           // Request: length of the prompt
 	MaxNew     int           // Request: most tokens of output, at least 1
 	Deadline   time.Duration // Request: when the request's time is over
@@ -112,7 +112,7 @@ const (
 	Begin
 	// Emit: the tokens of this room from the StepDone or Begun just stepped go to the client.
 	Emit
-	// Freed: these blocks have just become free. Blocks.
+	// Freed: these blocks of a room have just become free. Room, Blocks.
 	Freed
 	// End: an accepted leg is over, nothing of it is in flight. Room, Outcome.
 	End

@@ -86,7 +86,7 @@ const (
 	// Settle: send Settled to the decode worker whose boot is Settled.Lease.Boot; drop it if
 	// that worker is not linked.
 	Settle
-	// Freed: these blocks have just become free. Blocks.
+	// Freed: these blocks of a room have just become free. Room, Blocks.
 	Freed
 	// End: an accepted leg is over, nothing of it is in flight. Room, Outcome.
 	End

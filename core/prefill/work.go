@@ -116,7 +116,7 @@ func (c *Core) settle(now time.Duration, e *entry, out *Effects) {
 	}
 	if e.blocks != nil {
 		c.pool.Release(e.blocks)
-		out.add(Effect{Kind: Freed, Blocks: e.blocks})
+		out.add(Effect{Kind: Freed, Room: e.id, Blocks: e.blocks})
 	}
 	chunks := 0
 	if e.outcome.Kind == room.Success {

@@ -112,3 +112,53 @@ func TestEveryRoomEndsWithOneLine(t *testing.T) {
 		t.Error("the half room is not counted")
 	}
 }
+
+// At Debug every transition names its room, so that one search finds the whole life of a room,
+// with lease, peer and the phase it led to where there is one.
+func TestTransitionsNameTheirRoom(t *testing.T) {
+	var pj, dj journal
+	p, f := start(t, Prefill, 16, pj.into(slog.LevelDebug))
+	d, _ := start(t, Decode, 16, dj.into(slog.LevelDebug))
+	r := rand.New(rand.NewPCG(41, 42))
+	whole, half := ask(r, 40, 2, f.vocab), ask(r, 40, 2, f.vocab)
+	pre, dec := both(t, p, d, whole, p.Link())
+	pre.ended(room.NoCause)
+	dec.ended(room.NoCause)
+	half.Link = p.Link()
+	left := open(t, d, Decode, half)
+	inQueue(t, p, half.Room, room.Bootstrap)
+	left.cancel()
+	empty(t, p, d)
+
+	boot, lease := d.Boot().String(), room.Lease{Boot: d.Boot(), Seq: 1}.String()
+	again := room.Lease{Boot: d.Boot(), Seq: 2}.String()
+	for _, want := range [][]string{
+		{"msg", "event", "event", "prealloc", "room", whole.Room.String(), "lease", lease, "peer", boot},
+		{"msg", "effect", "event", "settle", "room", whole.Room.String(), "lease", lease, "peer", boot, "phase", "succeeded"},
+		{"msg", "event", "event", "cancel", "room", half.Room.String(), "lease", again, "peer", boot, "phase", "failed"},
+		{"msg", "effect", "event", "end_half", "room", half.Room.String(), "lease", again},
+		{"msg", "effect", "event", "step", "room", whole.Room.String(), "phase", "computing"},
+		{"msg", "event", "event", "step_done", "room", whole.Room.String(), "phase", "writing"},
+	} {
+		pj.one(t, append(want, "worker", p.name)...)
+	}
+	for _, want := range [][]string{
+		{"msg", "effect", "event", "send_prealloc", "room", whole.Room.String(), "lease", lease, "peer", p.Link(), "phase", "preallocated"},
+		{"msg", "event", "event", "settled", "room", whole.Room.String(), "lease", lease, "peer", p.Link()},
+		{"msg", "event", "event", "link_up", "peer", p.Link()},
+		{"msg", "effect", "event", "send_cancel", "room", half.Room.String(), "lease", again, "peer", p.Link(), "phase", "failed"},
+	} {
+		dj.one(t, append(want, "worker", d.name)...)
+	}
+	for _, j := range []*journal{&pj, &dj} {
+		for _, line := range j.lines(t, "level", "DEBUG") {
+			if line["room"] == room.ID(0).String() {
+				t.Errorf("a room that is none: %v", line)
+			}
+		}
+	}
+	if err := stopNow(d); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "prefill hears the end of the link", func() bool { return len(pj.lines(t, "event", "link_end", "peer", boot)) == 1 })
+}

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -45,6 +44,7 @@ type node interface {
 	drain()
 	idle() bool
 	rooms(yield func(room.View) bool)
+	phase(id room.ID) string // "" for a room that is not known
 	queues() []room.QueueStat
 	blocks() blocks.Count
 }
@@ -181,10 +181,3 @@ func (w *Worker) moved() { w.progress.Store(int64(w.now())) }
 
 // now is the clock of the core: since the start of the worker.
 func (w *Worker) now() time.Duration { return time.Since(w.began) }
-
-// trace logs a transition: what reached the core and what it wants done.
-func (w *Worker) trace(what string, id room.ID, kind fmt.Stringer) {
-	if w.tracing {
-		w.log.Debug(what, "worker", w.name, "room", id, "event", kind)
-	}
-}

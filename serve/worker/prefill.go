@@ -28,11 +28,12 @@ func (n *prefillNode) step(in *input) {
 
 // feed steps the core and does what it wants, in order. leg is the payload of a Request.
 func (n *prefillNode) feed(ev prefill.Event, leg *entry) {
-	n.w.trace("event", ev.Room, ev.Kind)
 	n.out.Reset()
 	n.core.Step(n.w.now(), ev, &n.out)
+	if n.w.tracing {
+		n.trace(&ev)
+	}
 	for i := range n.out.List {
-		n.w.trace("effect", n.out.List[i].Room, n.out.List[i].Kind)
 		n.do(&n.out.List[i], leg)
 	}
 }
@@ -120,6 +121,7 @@ func (n *prefillNode) fire(t room.Timer) {
 }
 
 func (n *prefillNode) idle() bool                       { return n.core.Idle() }
+func (n *prefillNode) phase(id room.ID) string          { return n.core.PhaseOf(id) }
 func (n *prefillNode) rooms(yield func(room.View) bool) { n.core.Rooms(yield) }
 func (n *prefillNode) blocks() blocks.Count             { return n.core.Blocks() }
 func (n *prefillNode) queues() []room.QueueStat {
@@ -130,12 +132,12 @@ func (n *prefillNode) queues() []room.QueueStat {
 // The link's handler: everything becomes an input.
 
 func (n *prefillNode) LinkUp(peer room.Boot, conn room.Conn) {
-	n.w.log.Info("link up", "worker", n.w.name, "peer", peer)
+	n.w.log.Info("link up", "worker", n.w.name, "peer", peer.String())
 }
 
 func (n *prefillNode) LinkEnd(peer room.Boot, conn room.Conn, err error) {
 	n.w.metrics.LinkEnds.Inc()
-	n.w.log.Info("link ended", "worker", n.w.name, "peer", peer, "cause", err)
+	n.w.log.Info("link ended", "worker", n.w.name, "peer", peer.String(), "cause", err)
 	n.w.send(&input{prefill: prefill.Event{Kind: prefill.LinkEnd, Boot: peer, Conn: conn}})
 }
 

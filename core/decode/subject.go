@@ -1,0 +1,38 @@
+package decode
+
+import "baton/core/room"
+
+// Subject says which room and lease an event is about: for traces, so that one search finds the
+// whole life of a room. Either is zero where there is none; Results name the rooms of a
+// StepDone.
+func (e *Event) Subject() (room.ID, room.Lease) {
+	switch e.Kind {
+	case Settled:
+		return e.Settled.Room, e.Settled.Lease
+	case TimerFired:
+		return e.Timer.Room, room.Lease{}
+	}
+	return e.Room, e.Lease
+}
+
+// Subject says which room and lease an effect is about. Items name the rooms of a Step.
+func (e *Effect) Subject() (room.ID, room.Lease) {
+	switch e.Kind {
+	case SendPrealloc:
+		return e.Room, e.Prealloc.Lease
+	case SendCancel:
+		return e.Room, e.Cancel.Lease
+	}
+	return e.Room, e.Lease
+}
+
+// PhaseOf names the phase that a room is in, "" for one that is not known here.
+func (c *Core) PhaseOf(id room.ID) string {
+	if e := c.find(id); e != nil {
+		return e.phase.String()
+	}
+	if s := c.tombs.Find(id); s != nil {
+		return ended(s.Outcome).String()
+	}
+	return ""
+}
