@@ -1,6 +1,8 @@
 package transfer
 
 import (
+	"log/slog"
+
 	"github.com/zeebo/xxh3"
 
 	"baton/core/room"
@@ -38,6 +40,8 @@ type Identity struct {
 	Secret   []byte    // shared by all workers of a fleet, SecretMin bytes or more; never sent
 	Manifest []byte    // layout of the blocks; both ends of a link must have the same bytes
 	Bounds   Bounds    // zero fields take the defaults
+
+	Log *slog.Logger // for connections that never became a link; nil is slog.Default
 }
 
 // Chunk names the bytes that a receiver is about to place: blocks [FirstBlock, FirstBlock+N) of

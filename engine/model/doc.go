@@ -2,7 +2,7 @@
 // and checks the hyper-parameters, repacks the weights into kernel panels, owns the pool of KV
 // blocks and runs steps over mixed batches of prefill chunks and decode tokens.
 //
-// It never decides what runs (core does), never samples (engine/sample does), never moves KV
+// It never decides what runs (core does), never logs, never samples (engine/sample does), never moves KV
 // between processes (transfer does) and never reads a clock, but for Bench. serve and bench
 // may import it; it imports engine/kernel, engine/weights/gguf and engine/tokenizer.
 //

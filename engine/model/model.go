@@ -127,6 +127,10 @@ func (m *Model) Config() *Config { return &m.config }
 // Manifest says what the bytes of this model's KV blocks mean.
 func (m *Model) Manifest() Manifest { return m.manifest }
 
+// Brought says which tensors were brought to a format that has kernels, as "29 × F16 as F32";
+// "" if all were taken as they are.
+func (m *Model) Brought() string { return m.weights.brought }
+
 // Threads returns how many threads a step has.
 func (m *Model) Threads() int { return m.team.Size() }
 

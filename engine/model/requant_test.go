@@ -112,3 +112,16 @@ func TestScalesBeyondHalfPrecisionGoToQ8(t *testing.T) {
 		t.Errorf("taken %q", s.how)
 	}
 }
+
+// TestTheModelSaysWhatItBroughtToOtherFormats: whoever loads a model has a logger of his own.
+func TestTheModelSaysWhatItBroughtToOtherFormats(t *testing.T) {
+	plain := open(t, odd.build(t, 4, nil), Options{Threads: 1})
+	if got := plain.Brought(); got != "" {
+		t.Errorf("a file in float32: %q, want nothing", got)
+	}
+	half := odd
+	half.types = map[string]gguf.Type{"ffn_down.weight": gguf.F16}
+	if got, want := open(t, half.build(t, 4, nil), Options{Threads: 1}).Brought(), "3 × F16 as F32"; got != want {
+		t.Errorf("three layers with an F16 matrix: %q, want %q", got, want)
+	}
+}

@@ -2,7 +2,6 @@ package model
 
 import (
 	"fmt"
-	"log/slog"
 	"runtime"
 	"sort"
 	"strings"
@@ -37,6 +36,7 @@ type weights struct {
 	divisor []float32 // rope_freqs.weight, or nil
 	layers  []layer
 	arena   arena
+	brought string // what was done to tensors whose format has no kernel, "" if there were none
 }
 
 // arena hands out pieces of a few large areas, so that weights lie in huge pages.
@@ -153,9 +153,7 @@ func (w *weights) packAll(f *gguf.File, jobs []packing, o Options) error {
 	}
 	close(work)
 	wg.Wait()
-	if len(how) > 0 {
-		slog.Info("weights brought to formats that have kernels", "event", describe(how))
-	}
+	w.brought = describe(how)
 	return first
 }
 

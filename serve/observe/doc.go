@@ -7,4 +7,22 @@
 //	O1  blocks: total = free + cached + held + quarantined, in every snapshot
 //	O2  a queue's length equals the number of rows that stand in it
 //	O3  a number is shown as it is: what could not be asked is absent, never zero
+//
+// # Log lines
+//
+// Everything is logged by slog with a constant message and these keys, no other; a test holds
+// the list. A line at Info for each room at its end, on every part, for each leg or request that
+// was refused, and for each change of a process or link; transitions at Debug.
+//
+//	room     a room's 16 digits
+//	rid      the request, as its client or gateway names it; "" for a room without one
+//	lease    boot of decode/number
+//	worker   the worker that logs, or that a gateway speaks of, by name
+//	peer     the other end: an address, or the boot of a decode worker
+//	phase    the room's phase after the transition
+//	event    a word of a fixed list: what reached a core or what it wants done
+//	outcome  success, failed or aborted
+//	cause    why, as an outcome's cause; on lines about a process or a link, the error
+//	after    how long it took
+//	detail   free text for humans, and nothing else is free
 package observe

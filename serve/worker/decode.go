@@ -291,6 +291,6 @@ func (n *decodeNode) Off(c transfer.Chunk) {
 
 func (n *decodeNode) Refused(c transfer.Chunk) {
 	why := fmt.Sprintf("chunk %d (blocks %d to %d) came with a wrong sum: its bytes changed on the way", c.Chunk, c.FirstBlock, c.FirstBlock+c.N-1)
-	n.w.log.Warn("chunk refused", "worker", n.w.name, "room", c.Room, "lease", c.Lease.String(), "cause", why)
+	n.w.log.Warn("chunk refused", "worker", n.w.name, "room", c.Room, "lease", c.Lease.String(), "cause", room.TransferFailed.String(), "detail", why)
 	n.w.send(&input{why: why, decode: decode.Event{Kind: decode.ChunkRefused, Room: c.Room, Lease: c.Lease, Chunk: int32(c.Chunk)}})
 }

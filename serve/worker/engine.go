@@ -71,6 +71,9 @@ func load(c Config, name string, f *gguf.File) (*Served, error) {
 	if err != nil {
 		return nil, fmt.Errorf("worker: model %s: %w", name, err)
 	}
+	if b := m.Brought(); b != "" {
+		c.Log.Info("weights brought to formats that have kernels", "detail", b)
+	}
 	manifest, cfg := m.Manifest(), m.Config()
 	blocks, err := poolBlocks(c, manifest.BlockBytes, cfg.Context)
 	if err != nil {

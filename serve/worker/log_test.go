@@ -162,3 +162,14 @@ func TestTransitionsNameTheirRoom(t *testing.T) {
 	}
 	until(t, "prefill hears the end of the link", func() bool { return len(pj.lines(t, "event", "link_end", "peer", boot)) == 1 })
 }
+
+// What the link says of connections that never became one goes where the worker logs.
+func TestARefusedLinkIsInTheWorkersLog(t *testing.T) {
+	var j journal
+	p, f := start(t, Prefill, 16, j.into(slog.LevelInfo))
+	d, _ := start(t, Decode, 16, func(c *Config) { c.Secret = []byte("another secret, as long") })
+	q := ask(rand.New(rand.NewPCG(1, 1)), 20, 2, f.vocab)
+	q.Link = p.Link()
+	open(t, d, Decode, q).ended(room.Internal)
+	until(t, "the refusal is logged", func() bool { return len(j.lines(t, "msg", "link refused", "worker", p.name)) == 1 })
+}

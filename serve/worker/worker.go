@@ -97,7 +97,7 @@ func New(c Config, s *Served) (*Worker, error) {
 			w.log.Error("legs are not served any more", "worker", w.name, "cause", err)
 		}
 	}()
-	w.log.Info("worker started", "worker", w.name, "event", s.Name)
+	w.log.Info("worker started", "worker", w.name, "detail", "model "+s.Name)
 	return w, nil
 }
 
@@ -139,7 +139,7 @@ func build(c Config, s *Served) (*Worker, error) {
 // connect makes the core with its end of the links.
 func (w *Worker) connect() error {
 	z, blocks := w.cfg.Sizes, w.served.Engine.Blocks()
-	id := transfer.Identity{Boot: w.boot, Secret: w.cfg.Secret, Manifest: w.served.Manifest}
+	id := transfer.Identity{Boot: w.boot, Secret: w.cfg.Secret, Manifest: w.served.Manifest, Log: w.log.With("worker", w.name)}
 	if w.cfg.Role == Prefill {
 		cc := prefill.Config{Blocks: blocks, QueuedMax: z.MaxQueued, RunningMax: z.MaxRunning, ChunkTokens: z.ChunkTokens}
 		if err := cc.Check(); err != nil {
@@ -337,5 +337,5 @@ func (w *Worker) audit() error {
 
 func (w *Worker) canaryHit(block int32, offset int) {
 	w.metrics.CanaryHits.Inc()
-	w.log.Error("a free block was written to", "worker", w.name, "event", fmt.Sprintf("block %d at byte %d", block, offset))
+	w.log.Error("a free block was written to", "worker", w.name, "detail", fmt.Sprintf("block %d at byte %d", block, offset))
 }

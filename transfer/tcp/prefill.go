@@ -54,6 +54,9 @@ func Listen(addr string, id Identity, mem transfer.Memory, h PrefillHandler) (*P
 		id.Role = transfer.RolePrefill
 	}
 	id.Bounds = id.Bounds.WithDefaults()
+	if id.Log == nil {
+		id.Log = slog.Default()
+	}
 	if err := checkIdentity(id, transfer.RolePrefill); err != nil {
 		return nil, err
 	}
@@ -170,7 +173,7 @@ func (p *Prefill) accept() {
 		case <-p.done:
 			return
 		case <-time.After(acceptPause):
-			slog.Warn("link not accepted", "cause", err)
+			p.id.Log.Warn("link not accepted", "cause", err)
 		}
 	}
 }
@@ -215,7 +218,7 @@ func (p *Prefill) greet(c *net.TCPConn) {
 	}
 	if err != nil {
 		p.count.linksRefused.Add(1)
-		slog.Warn("link refused", "peer", c.RemoteAddr().String(), "cause", err)
+		p.id.Log.Warn("link refused", "peer", c.RemoteAddr().String(), "cause", err)
 		if m := toErr(err); m != nil {
 			_ = c.SetWriteDeadline(time.Now().Add(farewell))
 			_, _ = send(c, m)

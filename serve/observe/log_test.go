@@ -1,0 +1,140 @@
+package observe
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// logKeys is the list of doc.go.
+var logKeys = []string{"room", "rid", "lease", "worker", "peer", "phase", "event", "outcome", "cause", "after", "detail"}
+
+// excused are files whose event carries data and will not for long.
+var excused = []string{"serve/gateway/generate.go"}
+
+// TestLogLinesKeepToTheirKeys reads every line of the tree that logs: the message is a constant,
+// the keys are those of doc.go, and an event is a word of ours, never data.
+func TestLogLinesKeepToTheirKeys(t *testing.T) {
+	root := "../.."
+	lines := 0
+	for _, dir := range []string{"serve", "transfer", "engine", "cmd", "bench"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+				return err
+			}
+			set := token.NewFileSet()
+			f, err := parser.ParseFile(set, name, nil, 0)
+			if err != nil {
+				return err
+			}
+			rel, err := filepath.Rel(root, name)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				if call, ok := n.(*ast.CallExpr); ok && logs(call) {
+					lines++
+					if strings.HasPrefix(filepath.ToSlash(rel), "engine/") {
+						t.Errorf("%s:%d: the engine logs nothing: what it has to say it returns, and its worker logs it", rel, set.Position(call.Pos()).Line)
+					}
+					for _, wrong := range judge(call, slices.Contains(excused, filepath.ToSlash(rel))) {
+						t.Errorf("%s:%d: %s", rel, set.Position(call.Pos()).Line, wrong)
+					}
+				}
+				return true
+			})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if lines < 15 {
+		t.Errorf("only %d lines that log were found", lines)
+	}
+}
+
+// logs says whether a call is one of slog's, with pairs of key and value.
+func logs(call *ast.CallExpr) bool {
+	f, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || !slices.Contains([]string{"Debug", "Info", "Warn", "Error"}, f.Sel.Name) || len(call.Args) == 0 {
+		return false
+	}
+	switch x := f.X.(type) {
+	case *ast.Ident:
+		return x.Name == "slog" || x.Name == "log"
+	case *ast.SelectorExpr:
+		return x.Sel.Name == "log" || x.Sel.Name == "Log"
+	}
+	return false
+}
+
+func judge(call *ast.CallExpr, excused bool) (wrong []string) {
+	// A message that is handed on must come from a caller that is judged: worker's trace.
+	if _, ok := literal(call.Args[0]); !ok && call.Ellipsis == token.NoPos {
+		wrong = append(wrong, "the message is not constant")
+	}
+	if f, ok := call.Fun.(*ast.SelectorExpr); ok {
+		if x, ok := f.X.(*ast.Ident); ok && x.Name == "slog" {
+			wrong = append(wrong, "it goes past the logger that somebody chose")
+		}
+	}
+	args := call.Args[1:]
+	if call.Ellipsis != token.NoPos {
+		return wrong
+	}
+	for i := 0; i+1 < len(args); i += 2 {
+		key, ok := literal(args[i])
+		switch {
+		case !ok:
+			wrong = append(wrong, "a key is not constant")
+		case !slices.Contains(logKeys, key):
+			wrong = append(wrong, "key "+key+" is not one of "+strings.Join(logKeys, ", "))
+		case key == "event" && !excused:
+			if _, ok := literal(args[i+1]); !ok {
+				wrong = append(wrong, "an event is a fixed word; data goes under detail")
+			}
+		}
+	}
+	return wrong
+}
+
+func literal(e ast.Expr) (string, bool) {
+	l, ok := e.(*ast.BasicLit)
+	if !ok || l.Kind != token.STRING {
+		return "", false
+	}
+	s, err := strconv.Unquote(l.Value)
+	return s, err == nil
+}
+
+// TestTheRuleForLogLinesSees keeps the test above from passing because it is blind.
+func TestTheRuleForLogLinesSees(t *testing.T) {
+	for src, want := range map[string]int{
+		`log.Info("worker started", "worker", name)`:              0,
+		`w.log.Info("room ended", "after", now()-began)`:          0,
+		`c.Log.Warn("x", "event", "fixed")`:                       0,
+		`log.Info("worker "+name)`:                                1,
+		`slog.Error("x", "model", name)`:                          2,
+		`w.log.Error("x", "event", fmt.Sprintf("block %d", 1))`:   1,
+		`w.log.Error(what, "colour", 1, "event", s.Name, "k", 2)`: 4,
+	} {
+		e, err := parser.ParseExpr(src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := e.(*ast.CallExpr)
+		if !logs(call) {
+			t.Errorf("%s is not seen", src)
+		}
+		if got := judge(call, false); len(got) != want {
+			t.Errorf("%s: %q, want %d", src, got, want)
+		}
+	}
+}
