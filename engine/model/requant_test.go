@@ -120,7 +120,7 @@ func TestTheModelSaysWhatItBroughtToOtherFormats(t *testing.T) {
 		t.Errorf("a file in float32: %q, want nothing", got)
 	}
 	half := odd
-	half.types = map[string]gguf.Type{"ffn_down.weight": gguf.F16}
+	half.types = map[string]gguf.Type{"ffn_down": gguf.F16}
 	if got, want := open(t, half.build(t, 4, nil), Options{Threads: 1}).Brought(), "3 × F16 as F32"; got != want {
 		t.Errorf("three layers with an F16 matrix: %q, want %q", got, want)
 	}
