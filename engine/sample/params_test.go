@@ -64,3 +64,16 @@ func TestParametersSurviveJSON(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryLogprobPrints: what JSON cannot carry becomes the least that it can.
+func TestEveryLogprobPrints(t *testing.T) {
+	inf := float32(math.Inf(1))
+	for l, want := range map[float32]float32{-inf: LogprobMin, -1e30: LogprobMin, -2.5: -2.5, 0: 0, 1e-6: 0, inf: 0} {
+		if got := Clamp(l); got != want {
+			t.Errorf("%v becomes %v, want %v", l, got, want)
+		}
+	}
+	if got := Clamp(float32(math.NaN())); got != LogprobMin {
+		t.Errorf("no number becomes %v", got)
+	}
+}

@@ -4,11 +4,18 @@ import (
 	"math"
 )
 
-const (
-	// logprobLeast stands for a probability of 0, since JSON has no minus infinity (OpenAI
-	// reports -9999.0 too).
-	logprobLeast = -9999
-)
+// LogprobMin stands for the logarithm of a probability of 0, since JSON has no minus infinity
+// (OpenAI and vLLM report -9999 too).
+const LogprobMin = -9999
+
+// Clamp returns a log-probability as JSON can carry it: LogprobMin to 0, and LogprobMin for what
+// is no number.
+func Clamp(l float32) float32 {
+	if !(l > LogprobMin) {
+		return LogprobMin
+	}
+	return min(l, 0)
+}
 
 // Choice is the token that Pick chose.
 type Choice struct {
@@ -71,10 +78,10 @@ func (s *Scratch) report(c *Choice, logits []float32, high float32, n int) {
 	}
 	lse := float64(high) + math.Log(sum)
 	logprob := func(id int32) float32 {
-		if x := float64(logits[id]) - lse; x >= logprobLeast {
+		if x := float64(logits[id]) - lse; x >= LogprobMin {
 			return float32(x)
 		}
-		return logprobLeast // also for what is no number
+		return LogprobMin // also for what is no number
 	}
 	c.Logprob = logprob(c.ID)
 	s.best, s.top = s.best[:0], s.top[:0]

@@ -99,7 +99,7 @@ func TestLinesComeBackAsTheyWere(t *testing.T) {
 		{Accepted: true},
 		{Text: "ab\ncd €", IDs: []int32{5, 6}, Logprobs: []sample.TokenLogprob{
 			{ID: 5, Logprob: -1.5, Bytes: []byte{0xff}, Top: []sample.TopLogprob{{ID: 5, Logprob: -1.5}}},
-			{ID: 6, Logprob: Clamp(float32(math.Inf(-1)))}}},
+			{ID: 6, Logprob: sample.Clamp(float32(math.Inf(-1)))}}},
 		{IDs: []int32{0}},
 		{Text: strings.Repeat("long ", 5000), IDs: []int32{1}},
 		{End: &End{Outcome: room.Success, Finish: "stop", Matched: "x", PromptTokens: 4, OutputTokens: 3, Cached: 1}},

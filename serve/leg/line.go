@@ -16,20 +16,8 @@ type Line struct {
 	Accepted bool                  `json:"accepted,omitempty"`
 	Text     string                `json:"text,omitempty"`     // new text; may be empty while bytes are held back
 	IDs      []int32               `json:"ids,omitempty"`      // the tokens that came out
-	Logprobs []sample.TokenLogprob `json:"logprobs,omitempty"` // one per id, or none; clamped (Clamp)
+	Logprobs []sample.TokenLogprob `json:"logprobs,omitempty"` // one per id, or none; clamped (sample.Clamp)
 	End      *End                  `json:"end,omitempty"`
-}
-
-// LogprobMin stands for the logarithm of zero, which JSON cannot carry (vLLM's and OpenAI's
-// clients see -9999 as well).
-const LogprobMin = -9999
-
-// Clamp returns l as JSON can carry it (L4).
-func Clamp(l float32) float32 {
-	if !(l > LogprobMin) { // also not a number
-		return LogprobMin
-	}
-	return min(l, 0)
 }
 
 // End is how a leg ended.
@@ -79,7 +67,7 @@ func Shorten(s string) string {
 	return s
 }
 
-// AppendLine appends l as one line of JSON. Its floats must be clamped (Clamp).
+// AppendLine appends l as one line of JSON. Its floats must be clamped (sample.Clamp).
 func AppendLine(b []byte, l *Line) ([]byte, error) {
 	j, err := json.Marshal(l)
 	if err != nil {

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"math"
 	"unicode/utf8"
 
 	"baton/engine/sample"
@@ -48,19 +47,9 @@ func chatOf(tokens []sample.TokenLogprob) chatLogprobs {
 }
 
 func top(text []byte, logprob float32) topLogprob {
-	l := topLogprob{Token: string(text), Logprob: finite(logprob), Bytes: make([]int, len(text))}
+	l := topLogprob{Token: string(text), Logprob: sample.Clamp(logprob), Bytes: make([]int, len(text))}
 	for i, b := range text {
 		l.Bytes[i] = int(b)
-	}
-	return l
-}
-
-// logprobMin stands for minus infinity, which JSON cannot print; OpenAI and vLLM send it too.
-const logprobMin = -9999
-
-func finite(l float32) float32 {
-	if math.IsInf(float64(l), 0) || l != l {
-		return logprobMin
 	}
 	return l
 }
@@ -81,13 +70,13 @@ func (a *Answer) completionLogprobs(p *Piece) completionLogprobs {
 		t := &p.Logprobs[i]
 		text := string(t.Bytes)
 		out.Tokens = append(out.Tokens, text)
-		out.TokenLogprobs = append(out.TokenLogprobs, finite(t.Logprob))
+		out.TokenLogprobs = append(out.TokenLogprobs, sample.Clamp(t.Logprob))
 		out.TextOffset = append(out.TextOffset, a.offset[p.Choice])
 		a.offset[p.Choice] += utf8.RuneCountInString(text)
 		tops := make(map[string]float32, len(t.Top)+1)
-		tops[text] = finite(t.Logprob) // the chosen token is always among them, as vLLM does
+		tops[text] = sample.Clamp(t.Logprob) // the chosen token is always among them, as vLLM does
 		for _, alt := range t.Top {
-			tops[string(alt.Bytes)] = finite(alt.Logprob)
+			tops[string(alt.Bytes)] = sample.Clamp(alt.Logprob)
 		}
 		out.TopLogprobs = append(out.TopLogprobs, tops)
 	}

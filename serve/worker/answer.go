@@ -46,9 +46,9 @@ type first struct {
 }
 
 func newFirst(e *entry, c sample.Choice) *first {
-	f := &first{ID: c.ID, Logprob: leg.Clamp(c.Logprob), Seed: e.req.Params.Seed, Position: len(e.req.Tokens), Cached: e.cached}
+	f := &first{ID: c.ID, Logprob: sample.Clamp(c.Logprob), Seed: e.req.Params.Seed, Position: len(e.req.Tokens), Cached: e.cached}
 	for _, t := range c.Top {
-		t.Logprob = leg.Clamp(t.Logprob)
+		t.Logprob = sample.Clamp(t.Logprob)
 		f.Top = append(f.Top, t)
 	}
 	return f

@@ -9,6 +9,7 @@ import (
 	"baton/core/decode"
 	"baton/core/room"
 	"baton/engine/model"
+	"baton/engine/sample"
 	"baton/serve/leg"
 	"baton/transfer"
 )
@@ -165,9 +166,9 @@ func (n *decodeNode) emit(id room.ID) {
 	l := leg.Line{Text: e.piece.Text, IDs: e.piece.IDs, Logprobs: e.piece.Logprobs}
 	for i := range l.Logprobs {
 		p := &l.Logprobs[i]
-		p.Logprob = leg.Clamp(p.Logprob)
+		p.Logprob = sample.Clamp(p.Logprob)
 		for k := range p.Top {
-			p.Top[k].Logprob = leg.Clamp(p.Top[k].Logprob)
+			p.Top[k].Logprob = sample.Clamp(p.Top[k].Logprob)
 		}
 	}
 	if !e.answer.put(l) {
