@@ -37,19 +37,11 @@ func (g *Gateway) generation(e openai.Endpoint) http.HandlerFunc {
 			g.refuse(w, err)
 			return
 		}
-		// The client's leaving is heard here, not in the loop below, which may be inside a
-		// write that blocks (W2).
-		unwatch := context.AfterFunc(r.Context(), c.leave)
-		defer func() {
-			// The handler may wake by the same cancellation before leave was started.
-			if unwatch() && r.Context().Err() != nil {
-				c.leave()
-			}
-		}()
 		if !c.submit(budgets) {
 			g.refuse(w, unavailable("the server is shutting down and takes no new requests"))
 			return
 		}
+		defer c.watch(r.Context())()
 		if c.parsed.Stream {
 			c.stream(r.Context())
 		} else {
@@ -152,6 +144,25 @@ func (c *clientRequest) submit(b relay.Budgets) bool {
 		}
 	}
 	return true
+}
+
+// watch has the client's leaving heard apart from the handler, which may be inside a write that
+// blocks (W2). It is called behind submit, for the core drops the leaving of a request that it
+// has not seen. The returned function ends the watch.
+func (c *clientRequest) watch(client context.Context) (end func()) {
+	left := make(chan struct{})
+	unwatch := context.AfterFunc(client, func() {
+		defer close(left)
+		c.leave()
+	})
+	return func() {
+		switch {
+		case !unwatch():
+			<-left
+		case client.Err() != nil: // the handler woke by the same cancellation, and was faster
+			c.leave()
+		}
+	}
 }
 
 // leave ends what is left of the request.
