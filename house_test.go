@@ -91,6 +91,13 @@ var forbidden = map[string]map[string]string{
 	},
 }
 
+// support are packages that help tests and nothing else: why tests below may import them although
+// imports point downwards. Nothing that is built into the binary may.
+var support = map[string]string{
+	"proof/transcript": "the three cores have one harness for their transcripts, and it knows none of them",
+	"proof/realmodel":  "four packages of the engine compare with one real model, and it must be looked for in one way",
+}
+
 // nouns that say nothing about what is inside.
 var emptyNames = []string{"util", "utils", "common", "helper", "helpers", "types", "misc", "base", "shared"}
 
@@ -129,6 +136,47 @@ func TestImportsPointDownwards(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestTestsImportDownwards: the tests of the lower floors keep to the rules as well, but for the
+// packages that exist for them.
+func TestTestsImportDownwards(t *testing.T) {
+	for _, p := range packages(t) {
+		for i := range p.imports {
+			if _, ok := support[i]; ok {
+				t.Errorf("%s imports %s, which is for tests alone", p.dir, i)
+			}
+		}
+	}
+	used := map[string]bool{}
+	for _, floor := range []string{"core", "engine", "transfer"} {
+		err := filepath.WalkDir(floor, func(name string, d fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(name, "_test.go") {
+				return err
+			}
+			f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+			if err != nil {
+				return err
+			}
+			for _, i := range f.Imports {
+				ours := strings.TrimPrefix(strings.Trim(i.Path.Value, `"`), "baton/")
+				if _, ok := support[ours]; ok {
+					used[ours] = true
+				} else if below(ours, "proof") || below(ours, "serve") || below(ours, "bench") || below(ours, "cmd") {
+					t.Errorf("%s imports %s: imports point downwards, and only %v are there for tests", name, ours, slices.Sorted(maps.Keys(support)))
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, why := range support {
+		if !used[name] {
+			t.Errorf("nobody needs %s any more, of which it is said that %s", name, why)
 		}
 	}
 }

@@ -1,103 +1,60 @@
 package decode
 
 import (
-	"bufio"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"baton/core/room"
+	"baton/proof/transcript"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write what the core does into testdata/*.txt")
-
-// TestTranscripts plays testdata/*.txt: comments, "config", and one event per line behind
-// ">", each followed by the effects and, where asked by "show", what an operator sees.
+// TestTranscripts plays testdata/*.txt.
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
-	}
-	for _, name := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
-			b, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := play(t, string(b))
-			if *rewrite {
-				if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			} else if got != string(b) {
-				t.Errorf("the core does something else; -rewrite shows what:\n%s", got)
-			}
-		})
-	}
+	transcript.Run(t, func() transcript.Player {
+		return &player{New(Config{Boot: 1, Blocks: 8, QueuedMax: 4, RunningMax: 2, ChunkTokens: 32})}
+	})
 }
 
-func play(t *testing.T, script string) string {
-	var b strings.Builder
-	c := New(Config{Boot: 1, Blocks: 8, QueuedMax: 4, RunningMax: 2, ChunkTokens: 32})
-	now := time.Duration(0)
-	for lines := bufio.NewScanner(strings.NewReader(script)); lines.Scan(); {
-		line := lines.Text()
-		word := strings.Fields(line)
-		switch {
-		case line == "" || line[0] == '#':
-			fmt.Fprintln(&b, line)
-		case word[0] == "config":
-			fmt.Fprintln(&b, line)
-			a := arguments(t, word[1:])
-			c = New(Config{Boot: 1, Blocks: a.num("blocks"), QueuedMax: a.num("queued"), RunningMax: a.num("running"), ChunkTokens: a.num("chunk")})
-		case word[0] == ">":
-			fmt.Fprintln(&b, line)
-			a := arguments(t, word[2:])
-			now += a.time("after")
-			var out Effects
-			c.Step(now, event(t, word[1], a, now), &out)
-			for _, e := range out.List {
-				fmt.Fprintln(&b, "   ", describe(e))
-			}
-		case word[0] == "show":
-			fmt.Fprintln(&b, line)
-			show(&b, c, now)
-		}
+// player is the core in the words of the transcripts.
+type player struct{ c *Core }
+
+func (p *player) Config(a *transcript.Args) {
+	p.c = New(Config{Boot: 1, Blocks: a.Num("blocks"), QueuedMax: a.Num("queued"), RunningMax: a.Num("running"), ChunkTokens: a.Num("chunk")})
+}
+
+func (p *player) Step(now time.Duration, verb string, a *transcript.Args) (said []string) {
+	var out Effects
+	p.c.Step(now, event(verb, a, now), &out)
+	for _, e := range out.List {
+		said = append(said, describe(e))
 	}
-	return b.String()
+	return said
+}
+
+func (p *player) Show(now time.Duration) []string {
+	q := p.c.Queues()
+	return transcript.ShowNode(p.c, q[:], now)
 }
 
 // event reads one event; rooms and leases are small numbers, leases are of boot 1.
-func event(t *testing.T, kind string, a args, now time.Duration) Event {
-	id, l := room.ID(a.num("room")), room.Lease{Boot: room.Boot(max(1, a.num("boot"))), Seq: uint64(a.num("lease"))}
-	ev := Event{Room: id, Peer: int32(a.num("peer")), Lease: l, Conn: room.Conn(a.num("conn")), Chunk: int32(a.num("chunk")),
-		FirstBlock: int32(a.num("first")), N: int32(a.num("n")), OK: true, Finished: a.m["finished"] != ""}
-	if s := a.m["cause"]; s != "" {
-		if err := ev.Cause.UnmarshalText([]byte(s)); err != nil {
-			t.Fatal(err)
-		}
-	}
+func event(kind string, a *transcript.Args, now time.Duration) Event {
+	id, l := room.ID(a.Num("room")), room.Lease{Boot: room.Boot(max(1, a.Num("boot"))), Seq: uint64(a.Num("lease"))}
+	ev := Event{Room: id, Peer: int32(a.Num("peer")), Lease: l, Conn: room.Conn(a.Num("conn")), Chunk: int32(a.Num("chunk")),
+		FirstBlock: int32(a.Num("first")), N: int32(a.Num("n")), OK: true, Cause: a.Cause(), Finished: a.Has("finished")}
 	switch kind {
 	case "request":
-		ev.Kind, ev.Tokens, ev.MaxNew, ev.Deadline = Request, a.num("tokens"), a.num("new"), now+a.time("left")
+		ev.Kind, ev.Tokens, ev.MaxNew, ev.Deadline = Request, a.Num("tokens"), a.Num("new"), now+a.Time("left")
 	case "settled":
-		ev.Kind, ev.Settled = Settled, room.Settled{Room: id, Lease: l, Outcome: room.Done(), Chunks: a.num("chunks")}
+		ev.Kind, ev.Settled = Settled, room.Settled{Room: id, Lease: l, Outcome: room.Done(), Chunks: a.Num("chunks")}
 		if ev.Cause != room.NoCause {
 			ev.Settled.Outcome = room.Fail(ev.Cause)
 		}
 	case "step":
 		ev.Kind = StepDone
-		for _, s := range strings.Split(a.m["rooms"], ",") {
-			n, err := strconv.Atoi(strings.TrimRight(s, "!."))
-			if err != nil {
-				t.Fatal(err)
-			}
-			ev.Results = append(ev.Results, Result{Room: room.ID(n), OK: !strings.HasSuffix(s, "!"), Finished: strings.HasSuffix(s, ".")})
+		for _, r := range a.Results() {
+			ev.Results = append(ev.Results, Result{Room: r.Room, OK: r.OK, Finished: r.Finished})
 		}
 	case "deadline":
 		ev.Kind, ev.Timer = TimerFired, room.Timer{Kind: room.DeadlineTimer, Room: id}
@@ -114,7 +71,7 @@ func event(t *testing.T, kind string, a args, now time.Duration) Event {
 			}
 		}
 		if ev.Kind == NoEvent {
-			t.Fatalf("no event %q", kind)
+			a.Fail("no such event")
 		}
 	}
 	return ev
@@ -157,68 +114,4 @@ func describe(e Effect) string {
 		return fmt.Sprintf("END %d: %s", e.Room, e.Outcome)
 	}
 	return "?"
-}
-
-func show(b *strings.Builder, c *Core, now time.Duration) {
-	fmt.Fprintf(b, "    blocks %+v\n", c.Blocks())
-	for _, q := range c.Queues() {
-		if q.Len > 0 {
-			fmt.Fprintf(b, "    %s: %d, oldest %v\n", q.Queue, q.Len, now-q.Oldest)
-		}
-	}
-	for _, rooms := range []func(func(room.View) bool){c.Rooms, c.Ended} {
-		for v := range rooms {
-			fmt.Fprintf(b, "    room %d: %s (%s) for %v", v.Room, v.Phase, v.Poll, now-v.Since)
-			if v.Outcome.Ended() {
-				fmt.Fprintf(b, ", %s", v.Outcome)
-			}
-			if v.WaitsFor != "" {
-				fmt.Fprintf(b, ", waits for %s", v.WaitsFor)
-			}
-			fmt.Fprintln(b)
-		}
-	}
-	if at, timer, ok := c.NextTimer(); ok {
-		fmt.Fprintf(b, "    next timer: %s of %d in %v\n", timer.Kind, timer.Room, at-now)
-	}
-}
-
-// args are key=value pairs.
-type args struct {
-	t *testing.T
-	m map[string]string
-}
-
-func arguments(t *testing.T, words []string) args {
-	a := args{t, map[string]string{}}
-	for _, w := range words {
-		k, v, ok := strings.Cut(w, "=")
-		if !ok {
-			t.Fatalf("%q is not key=value", w)
-		}
-		a.m[k] = v
-	}
-	return a
-}
-
-func (a args) num(k string) int {
-	if a.m[k] == "" {
-		return 0
-	}
-	n, err := strconv.Atoi(a.m[k])
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return n
-}
-
-func (a args) time(k string) time.Duration {
-	if a.m[k] == "" {
-		return 0
-	}
-	d, err := time.ParseDuration(a.m[k])
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return d
 }

@@ -1,30 +1,17 @@
 package chat_test
 
 import (
-	"os"
 	"slices"
 	"testing"
 
 	"baton/engine/chat"
 	"baton/engine/tokenizer"
-	"baton/engine/weights/store"
+	"baton/proof/realmodel"
 )
 
-// TestSmolLM2 uses the template inside the real model. Without the model the test is skipped, or
-// fails where the models are required.
+// TestSmolLM2 uses the template inside the real model.
 func TestSmolLM2(t *testing.T) {
-	s, err := store.Resolve(store.SmolLM2)
-	if err != nil {
-		if os.Getenv("BATON_REQUIRE_MODELS") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-	f, err := s.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	f := realmodel.SmolLM2(t)
 	tok, err := tokenizer.FromGGUF(f)
 	if err != nil {
 		t.Fatal(err)

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"baton/proof/realmodel"
 )
 
 // benchAt reports tokens per second of one of Bench's tests at 1 and 2 threads.
 func benchAt(b *testing.B, test string) {
-	m := open(b, smollm2(b), Options{})
+	m := open(b, realmodel.SmolLM2(b), Options{})
 	for threads := 1; threads <= 2; threads++ {
 		b.Run(fmt.Sprintf("%s/threads=%d", test, threads), func(b *testing.B) {
 			var best float64

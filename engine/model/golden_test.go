@@ -12,26 +12,8 @@ import (
 	"baton/engine/kernel"
 	"baton/engine/recall"
 	"baton/engine/weights/gguf"
-	"baton/engine/weights/store"
+	"baton/proof/realmodel"
 )
-
-// smollm2 opens the real model, or skips; BATON_REQUIRE_MODELS=1 makes that a failure.
-func smollm2(t testing.TB) *gguf.File {
-	t.Helper()
-	src, err := store.Resolve("smollm2")
-	if err == nil {
-		var f *gguf.File
-		if f, err = src.Open(); err == nil {
-			t.Cleanup(func() { f.Close() })
-			return f
-		}
-	}
-	if os.Getenv("BATON_REQUIRE_MODELS") == "1" {
-		t.Fatalf("the model is not on this machine: %v", err)
-	}
-	t.Skipf("the model is not on this machine: %v", err)
-	return nil
-}
 
 // golden is one prompt of testdata/README.md.
 type golden struct {
@@ -111,7 +93,7 @@ func forced(t *testing.T, r *Runner, g *golden, see func(j int, logits []float32
 // TestExactModeIsTheReference: float32 weights, activations and KV give the reference's
 // log-probabilities within 2e-3 for the five best tokens of every position.
 func TestExactModeIsTheReference(t *testing.T) {
-	m := open(t, smollm2(t), Options{KV: F32, Exact: true})
+	m := open(t, realmodel.SmolLM2(t), Options{KV: F32, Exact: true})
 	r := m.NewRunner(pool(t, m, 128))
 	worst := 0.0
 	for _, g := range goldens(t) {
@@ -132,7 +114,7 @@ func TestExactModeIsTheReference(t *testing.T) {
 // TestQuantisedModeStaysNearTheReference: as the model is served, weights as in the file, over
 // the two best tokens of every position.
 func TestQuantisedModeStaysNearTheReference(t *testing.T) {
-	f := smollm2(t)
+	f := realmodel.SmolLM2(t)
 	for _, kv := range []DType{BF16, F32} {
 		t.Run(kv.String(), func(t *testing.T) {
 			m := open(t, f, Options{KV: kv})
@@ -187,7 +169,7 @@ func greedy(t *testing.T, r *Runner, prompt []int32, n int, stop func(j int, id 
 // TestGreedyLeavesOnlyAtCloseCalls: the served mode's own continuation may differ from
 // llama.cpp's only where its two best tokens were less than 1.0 apart.
 func TestGreedyLeavesOnlyAtCloseCalls(t *testing.T) {
-	m := open(t, smollm2(t), Options{})
+	m := open(t, realmodel.SmolLM2(t), Options{})
 	r := m.NewRunner(pool(t, m, 128))
 	same, total := 0, 0
 	for _, g := range goldens(t) {

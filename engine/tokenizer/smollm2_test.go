@@ -10,26 +10,13 @@ import (
 	"testing"
 
 	"baton/engine/tokenizer"
-	"baton/engine/weights/store"
+	"baton/proof/realmodel"
 )
 
-// smollm2 opens the tokenizer of a real model. Without the model the test is skipped, or fails
-// where the models are required.
+// smollm2 opens the tokenizer of a real model.
 func smollm2(t testing.TB) *tokenizer.Tokenizer {
 	t.Helper()
-	s, err := store.Resolve(store.SmolLM2)
-	if err != nil {
-		if os.Getenv("BATON_REQUIRE_MODELS") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-	f, err := s.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	tok, err := tokenizer.FromGGUF(f)
+	tok, err := tokenizer.FromGGUF(realmodel.SmolLM2(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,15 +115,7 @@ func BenchmarkSmolLM2(b *testing.B) {
 }
 
 func BenchmarkFromGGUF(b *testing.B) {
-	s, err := store.Resolve(store.SmolLM2)
-	if err != nil {
-		b.Skip(err)
-	}
-	f, err := s.Open()
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer f.Close()
+	f := realmodel.SmolLM2(b)
 	for b.Loop() {
 		if _, err := tokenizer.FromGGUF(f); err != nil {
 			b.Fatal(err)
