@@ -92,7 +92,8 @@ type Gateway struct {
 	started time.Time
 	inbox   chan input
 	cancel  context.CancelFunc
-	stopped chan struct{}          // closed when the loop asks to stop: posts are dropped
+	posting sync.RWMutex           // held shared while something is put into inbox: see Close
+	stopped chan struct{}          // closed by Close: nothing is posted any more
 	ended   chan struct{}          // closed when the loop is over
 	status  atomic.Pointer[status] // what handlers need to know without asking the loop
 	lastReq atomic.Uint64
@@ -131,14 +132,16 @@ func New(c Config) (*Gateway, error) {
 // clock is the time on which the core counts.
 func (g *Gateway) clock() time.Duration { return time.Since(g.started) }
 
-// post gives the loop an input, unless it is over.
+// post gives the loop an input and says whether it will take it: false says that Close was
+// called. What was posted is taken, also when Close is called at the same time.
 func (g *Gateway) post(in input) bool {
-	select {
-	case g.inbox <- in:
-		return true
-	case <-g.stopped:
+	g.posting.RLock()
+	defer g.posting.RUnlock()
+	if g.closed() {
 		return false
 	}
+	g.inbox <- in // the loop goes on until Close has the lock
+	return true
 }
 
 // closed says whether Close was called.
@@ -151,30 +154,45 @@ func (g *Gateway) closed() bool {
 	}
 }
 
-// ask runs f on the loop and waits for it. After an error f may still run, so that its results
-// must not be read.
+// offer is post for those who do not wait longer than ctx.
+func (g *Gateway) offer(ctx context.Context, in input) error {
+	g.posting.RLock()
+	defer g.posting.RUnlock()
+	if g.closed() {
+		return ErrClosed
+	}
+	select {
+	case g.inbox <- in:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// ask runs f on the loop and waits for it. After an error f has not run and never will.
 func (g *Gateway) ask(ctx context.Context, f func(*loop)) error {
 	done := make(chan struct{})
-	in := input{do: func(l *loop) {
+	var claimed atomic.Bool // by the loop, which runs f, or by us, who do not want it any more
+	if err := g.offer(ctx, input{do: func(l *loop) {
+		if !claimed.CompareAndSwap(false, true) {
+			return
+		}
 		f(l)
 		l.publish() // whoever asked sees what it did
 		close(done)
-	}}
-	select {
-	case g.inbox <- in:
-	case <-g.stopped:
-		return ErrClosed
-	case <-ctx.Done():
-		return ctx.Err()
+	}}); err != nil {
+		return err
 	}
 	select {
 	case <-done:
 		return nil
-	case <-g.ended:
-		return ErrClosed
 	case <-ctx.Done():
+	}
+	if claimed.CompareAndSwap(false, true) {
 		return ctx.Err()
 	}
+	<-done // f is at work, and nothing on the loop waits (W7)
+	return nil
 }
 
 // publish refreshes the status.
@@ -195,7 +213,7 @@ func (g *Gateway) Join(ctx context.Context, w Worker) (int32, error) {
 			l.step(relay.Event{Kind: relay.Roster, Worker: id})
 		}
 	}); err != nil {
-		return 0, err // id may still be written
+		return 0, err
 	}
 	if !ok {
 		return 0, fmt.Errorf("gateway: there is a worker %q already", w.Name)
@@ -255,6 +273,8 @@ func (g *Gateway) Drain(ctx context.Context) error {
 func (g *Gateway) Close() {
 	g.closing.Do(func() {
 		close(g.stopped)
+		g.posting.Lock() // whoever was posting is through
+		g.posting.Unlock()
 		g.cancel()
 	})
 	<-g.ended

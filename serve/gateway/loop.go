@@ -87,7 +87,7 @@ func (l *loop) run(ctx context.Context) {
 
 // stop ends every request that is left and waits for the legs. Their last events find nobody.
 func (l *loop) stop() {
-	for len(l.g.inbox) > 0 { // what was posted before posts were refused
+	for len(l.g.inbox) > 0 { // the last: nothing is posted any more
 		l.take(<-l.g.inbox)
 	}
 	var left []uint64

@@ -2,9 +2,13 @@ package gateway
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // leaver is the context of a client that is gone. It keeps how many events stood before the
@@ -57,5 +61,71 @@ func TestALeavingNeverOvertakesItsArrival(t *testing.T) {
 			}
 			r.quiet()
 		})
+	}
+}
+
+// Whoever comes when the gateway is closed, or while it closes, hears so (W3).
+func TestNobodyWaitsAtAClosedGateway(t *testing.T) {
+	ask := func(h http.Handler) *httptest.ResponseRecorder {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "POST", "/v1/chat/completions", strings.NewReader(helloBody+`}`)))
+		return w
+	}
+	t.Run("behind Close", func(t *testing.T) {
+		r := newRig(t, 1, nil)
+		r.g.Close()
+		for range 40 {
+			if w := ask(r.g.Handler()); w.Code != 503 || !strings.Contains(w.Body.String(), "shutting down") {
+				t.Fatalf("%d %q", w.Code, w.Body)
+			}
+		}
+	})
+	t.Run("with Close", func(t *testing.T) {
+		r := newRig(t, 1, nil)
+		release := r.hold()
+		got, closed := make(chan *httptest.ResponseRecorder, 1), make(chan struct{})
+		go func() { got <- ask(r.g.Handler()) }()
+		for len(r.g.inbox) == 0 {
+			runtime.Gosched()
+		}
+		go func() { defer close(closed); r.g.Close() }()
+		for !r.g.closed() {
+			runtime.Gosched()
+		}
+		release()
+		if w := <-got; w.Code != 503 || !strings.Contains(w.Body.String(), "shutting down") {
+			t.Errorf("%d %q", w.Code, w.Body)
+		}
+		<-closed
+	})
+}
+
+// A question whose asker gave up is not answered later: a worker that was told that it could
+// not join does not stand on the roster all the same.
+func TestWhatWasGivenUpIsNotDone(t *testing.T) {
+	r := newRig(t, 0, nil)
+	release := r.hold()
+	ctx, cancel := context.WithCancel(t.Context())
+	joined := make(chan error, 1)
+	go func() {
+		_, err := r.g.Join(ctx, Worker{Name: RoleUnified, Role: RoleUnified})
+		joined <- err
+	}()
+	for len(r.g.inbox) == 0 {
+		runtime.Gosched()
+	}
+	cancel()
+	if err := <-joined; !errors.Is(err, context.Canceled) {
+		t.Errorf("joined: %v", err)
+	}
+	release()
+	if err := r.g.ask(t.Context(), func(l *loop) {
+		if len(l.roster.members) != 0 {
+			t.Errorf("on the roster: %+v", l.roster.members[0].Worker)
+		}
+	}); err != nil {
+		t.Error(err)
 	}
 }
