@@ -1,0 +1,299 @@
+package scenario
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"baton/core/decode"
+	"baton/core/prefill"
+	"baton/core/relay"
+	"baton/core/room"
+)
+
+// Given a request of three chunks whose last write has returned but is not counted yet, when
+// the abort, the late result and the forgetting of the room come in any order, then the room
+// is cancelled, once, and the late result changes nothing.
+// SGLang: PR #30685, PR #30352.
+func TestF02LateWorkerCannotRevive(t *testing.T) {
+	orders := [][]string{{"leave", "result", "forget"}, {"leave", "forget", "result"}, {"result", "leave", "forget"},
+		{"result", "forget", "leave"}, {"forget", "leave", "result"}, {"forget", "result", "leave"}}
+	for _, order := range orders {
+		r := newRig(t, small())
+		r.hold("write a.1#2", "head a.1#2")
+		a := r.ask("a", 160, 4)
+		r.run()
+		for _, what := range order {
+			switch what {
+			case "leave":
+				r.leave(a)
+			case "result":
+				r.deliver("write a.1#2")
+			case "forget":
+				r.prefills[0].event(prefill.Event{Kind: prefill.TimerFired, Timer: room.Timer{Kind: room.TombstoneTimer}})
+			}
+			r.run()
+		}
+		r.release()
+		r.quiet()
+		r.want(room.Cancelled, a)
+		if at := r.attempts[a.room(1)]; at.how[relay.Decode].Kind == room.Success {
+			t.Errorf("%v: decode says %v", order, at.how)
+		}
+	}
+}
+
+// Given a request whose Prealloc is late, when it comes after three seconds, or an abort comes
+// instead, then the room goes on, or ends at once; and a result that cannot be is an assertion,
+// never a branch that puts the room back.
+// SGLang: PR #31075.
+func TestF03AParkedRequestIsNotPolled(t *testing.T) {
+	for _, abort := range []bool{false, true} {
+		r := newRig(t, small())
+		r.hold("prealloc a.1")
+		a := r.ask("a", 64, 3)
+		r.advance(3 * time.Second)
+		if got := phase(r.prefills[0].core.Rooms, a.room(1)); got != "needs_prealloc" {
+			t.Fatalf("prefill has the room in %q", got)
+		}
+		if abort {
+			r.leave(a)
+			r.run()
+		}
+		r.release()
+		r.quiet()
+		if abort {
+			r.want(room.Cancelled, a)
+		} else {
+			r.want(room.NoCause, a)
+		}
+	}
+	impossible := func(what string, f func()) {
+		defer func() {
+			if recover() == nil {
+				t.Errorf("%s passes silently", what)
+			}
+		}()
+		f()
+	}
+	r := newRig(t, small())
+	impossible("a write that nobody began", func() {
+		r.prefills[0].event(prefill.Event{Kind: prefill.WriteDone, Room: 7, OK: true})
+	})
+	impossible("a step that nobody began", func() {
+		r.decodes[0].event(decode.Event{Kind: decode.StepDone, Results: []decode.Result{{Room: 7}}})
+	})
+}
+
+// Given a prefill worker whose step is held and whose queue is full, when those who wait
+// between bootstrap and compute are aborted, then their places are free at once and new
+// requests take them.
+// SGLang: PR #28236.
+func TestF04TheAbortFindsTheQueueBetween(t *testing.T) {
+	s := small()
+	s.queued, s.dQueued, s.slots = 20, 64, 40
+	s.dBlock = 256
+	r := newRig(t, s)
+	r.hold("step p0")
+	first := r.ask("first", 64, 1)
+	r.run()
+	var old, fresh []*request
+	for i := range 20 {
+		old = append(old, r.ask(fmt.Sprintf("old%d", i), 64, 1))
+		r.run()
+	}
+	over := r.ask("over", 16, 1)
+	r.run()
+	r.want(room.Overload, over) // the queue is full
+	for _, q := range old[4:] {
+		r.leave(q)
+	}
+	r.run()
+	r.want(room.Cancelled, old[4:]...)
+	for i := range 16 {
+		fresh = append(fresh, r.ask(fmt.Sprintf("new%d", i), 64, 1))
+	}
+	r.run()
+	if n := r.prefills[0].core.Queues()[1].Len; n != 20 {
+		t.Errorf("%d rooms wait for a step, want 4 old and 16 new", n)
+	}
+	r.release()
+	r.quiet()
+	r.want(room.NoCause, append(append(fresh, first), old[:4]...)...)
+}
+
+// Given a request whose last chunk is on its way, when its time is over, its client leaves, or
+// prefill refuses it, in any company, and the word of success comes afterwards, then it ends by
+// the first cause and never as a normal end.
+// SGLang: issue #33507.
+func TestF07CancelledIsNotANormalEnd(t *testing.T) {
+	ends := map[room.Cause]func(*rig, *request){
+		room.Deadline:  func(r *rig, _ *request) { r.advance(deadline) },
+		room.Cancelled: func(r *rig, a *request) { r.leave(a) },
+		room.ClientError: func(r *rig, a *request) {
+			r.gateway(relay.Event{Kind: relay.LegEnd, Req: a.id, Attempt: 1, Leg: relay.Prefill, Outcome: room.Fail(room.ClientError), Said: true})
+		},
+	}
+	for first, f := range ends {
+		for _, g := range ends {
+			r := newRig(t, small())
+			r.hold("head a.1#1", "settled a.1", "say prefill a.1 end")
+			a := r.ask("a", 128, 3)
+			r.run()
+			f(r, a)
+			g(r, a)
+			r.release()
+			r.quiet()
+			r.want(first, a)
+			if a.got != 0 {
+				t.Errorf("%v: %d tokens", first, a.got)
+			}
+		}
+	}
+}
+
+// Given a prefill worker with fewer blocks than its decode worker, when prompts around both
+// limits are asked, then each that does not fit is the client's error, without a token and with
+// decode's blocks back at once; and two legs that disagree about the prompt end before a token.
+// SGLang: issue #30233, PR #38935.
+func TestF08ARejectedRequestTakesNoPart(t *testing.T) {
+	s := small()
+	s.pBlocks, s.dBlock = 60, 64
+	for _, row := range []struct {
+		prompt int
+		cause  room.Cause
+	}{{959, room.NoCause}, {960, room.NoCause}, {961, room.ClientError}, {1023, room.ClientError}, {1024, room.ClientError}, {1025, room.ClientError}} {
+		r := newRig(t, s)
+		a := r.ask("a", row.prompt, 1)
+		r.quiet()
+		r.want(row.cause, a)
+		if row.cause != room.NoCause && a.got != 0 {
+			t.Errorf("%d tokens: decode answered with %d", row.prompt, a.got)
+		}
+	}
+	r := newRig(t, small())
+	r.hold("open prefill a.1")
+	a := r.ask("a", 100, 2)
+	r.run()
+	r.take("open prefill a.1") // instead of what the gateway sent
+	r.prefills[0].event(prefill.Event{Kind: prefill.Request, Room: a.room(1), Tokens: 1, Deadline: deadline})
+	r.run()
+	if at := r.attempts[a.room(1)]; at.how[relay.Decode] != room.Fail(room.Internal) || a.got != 0 {
+		t.Errorf("legs of 1 and 100 tokens: decode ends with %v, %d tokens", at.how[relay.Decode], a.got)
+	}
+	r.quiet()
+}
+
+// Given a prompt of four chunks, when the abort lands before, inside and behind the step of any
+// chunk, then its blocks come back once, behind the step's result.
+// SGLang: PR #36926.
+func TestF09AResultUnderWayHasAnOwner(t *testing.T) {
+	for chunk := range 4 {
+		for _, when := range []string{"before", "inside", "behind"} {
+			r := newRig(t, small())
+			r.hold("step p0", "write *")
+			a := r.ask("a", 256, 2)
+			r.run()
+			for range chunk {
+				r.deliver("step p0")
+			}
+			switch when {
+			case "before": // the result of the step before is not home either
+				r.leave(a)
+				r.run()
+				if held := r.prefills[0].core.Blocks().Held; held != 16 {
+					t.Errorf("chunk %d, inside its step: %d blocks are held, want all 16", chunk, held)
+				}
+			case "inside":
+				r.hold("abort *", "cancel *")
+				r.leave(a)
+				r.run()
+				r.deliver("abort decode a.1")
+				r.deliver("cancel a.1")
+				r.deliver("abort prefill a.1")
+				r.release("abort *", "cancel *")
+			case "behind":
+				r.deliver("step p0")
+				r.leave(a)
+			}
+			r.run()
+			r.release()
+			r.quiet()
+			r.want(room.Cancelled, a)
+			if got := int(r.asked["a.1"]); got > 64*(chunk+2) {
+				t.Errorf("chunk %d, %s: %d tokens were computed for nobody", chunk, when, got)
+			}
+		}
+	}
+}
+
+// Given one request, when its client leaves behind each single event of its life, or one leg is
+// aborted there, once or twice, then nothing is left; and every phase of both cores was met.
+// SGLang: PR #17483, PR #9817, PR #8587.
+func TestF10AbortInEveryState(t *testing.T) {
+	met := map[string]bool{}
+	play := func(after int, out int, seed uint64, abort func(*rig, *request)) (more bool) {
+		s := small()
+		s.slots = 1
+		r := newRig(t, s)
+		if seed > 0 {
+			r.random = rand.New(rand.NewPCG(seed, 10))
+		}
+		// A first request keeps the only slot, the step and most blocks for a while; with a long
+		// output the other one has to wait for its blocks.
+		first := r.ask("first", 600, 8)
+		a := r.ask("a", 200, out)
+		for range after {
+			if !r.step() {
+				return false
+			}
+		}
+		see := func(name string, v room.View) {
+			if v.Room == a.room(1) {
+				met[name+" "+v.Phase] = true
+			}
+		}
+		for v := range r.prefills[0].core.Rooms {
+			see("prefill", v)
+		}
+		for v := range r.decodes[0].core.Rooms {
+			see("decode", v)
+		}
+		abort(r, a)
+		for v := range r.decodes[0].core.Rooms {
+			see("decode", v)
+		}
+		for v := range r.prefills[0].core.Rooms {
+			see("prefill", v)
+		}
+		r.quiet()
+		r.want(room.NoCause, first)
+		return true
+	}
+	aborts := map[string]func(*rig, *request){
+		"the client leaves": func(r *rig, a *request) { r.leave(a) },
+		"decode's leg":      func(r *rig, a *request) { r.decodes[0].event(decode.Event{Kind: decode.Abort, Room: a.room(1)}) },
+		"prefill's leg":     func(r *rig, a *request) { r.prefills[0].event(prefill.Event{Kind: prefill.Abort, Room: a.room(1)}) },
+	}
+	for _, abort := range aborts {
+		for _, out := range []int{10, 250} {
+			for seed := range uint64(3) {
+				for after := 0; play(after, out, seed, abort); after += 1 + after/60 {
+				}
+			}
+		}
+		for after := 0; play(after, 10, 0, func(r *rig, a *request) { abort(r, a); abort(r, a) }); after += 2 {
+		}
+	}
+	for p := prefill.Phase(0); p < prefill.Succeeded; p++ {
+		if !met["prefill "+p.String()] {
+			t.Errorf("no abort met a room in prefill's phase %v", p)
+		}
+	}
+	for p := decode.Phase(0); p < decode.Succeeded; p++ {
+		if local := p == decode.Unfilled || p == decode.Prefilling; !local && !met["decode "+p.String()] {
+			t.Errorf("no abort met a room in decode's phase %v", p)
+		}
+	}
+}
