@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"baton/core/room"
+	"baton/serve/leg"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -171,16 +172,41 @@ func TestAFailureBeforeTheFirstTokenIsTriedElsewhere(t *testing.T) {
 	}
 }
 
-// A prefill leg that was cancelled, though not by us, tells what decode did; decode says why.
-func TestTheCauseIsDecodesOwn(t *testing.T) {
-	r := newRig(t, 1, nil)
-	r.prefills[0].play(func(l *fakeLeg) { l.accept(); l.fail(room.Cancelled); close(l.kv()) })
-	r.decodes[0].play(func(l *fakeLeg) { l.accept(); <-l.kv(); l.fail(room.TransferFailed) })
-	a := r.post("/v1/chat/completions", helloBody+`}`)
-	if n, code := a.terminal(); n != 1 || code != "transfer_failed" || a.status != 502 {
-		t.Errorf("%d %s", a.status, a.body)
+// A prefill leg that was cancelled, though not by us, tells what decode did; decode says why,
+// and the client hears decode's words, not those of an end that the outcome is not of.
+func TestTheCauseAndItsMessageAreOfTheSameLeg(t *testing.T) {
+	end := func(l *fakeLeg, c room.Cause, message string) {
+		l.line(leg.Line{End: &leg.End{Outcome: room.Fail(c).Kind, Cause: c, Message: message}})
 	}
-	r.quiet()
+	for name, row := range map[string]struct {
+		prefill         room.Cause
+		prefillSays     string
+		decodeSpeaks    bool
+		code, must, not string
+	}{
+		"an echo":               {room.Cancelled, "decode gave it up", true, "transfer_failed", "a wrong sum", "gave it up"},
+		"an echo without words": {room.Cancelled, "", true, "transfer_failed", "a wrong sum", ""},
+		"prefill's own":         {room.Internal, "a step failed", false, "internal", "a step failed", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 1, func(c *Config) { c.Limits.MaxTries = 1 })
+			r.prefills[0].play(func(l *fakeLeg) { l.accept(); end(l, row.prefill, row.prefillSays) })
+			r.decodes[0].play(func(l *fakeLeg) {
+				l.accept()
+				if !row.decodeSpeaks {
+					l.wait()
+					return
+				}
+				r.until(func(l *loop) bool { return len(l.legs) == 1 }) // prefill's end is heard
+				end(l, room.TransferFailed, "chunk 3 came with a wrong sum")
+			})
+			a := r.post("/v1/chat/completions", helloBody+`}`)
+			if n, code := a.terminal(); n != 1 || code != row.code || !strings.Contains(a.body, row.must) || row.not != "" && strings.Contains(a.body, row.not) {
+				t.Errorf("%d %s", a.status, a.body)
+			}
+			r.quiet()
+		})
+	}
 }
 
 func TestAPrefillThatFailsBehindTheFirstTokenChangesNothing(t *testing.T) {

@@ -56,7 +56,8 @@ type call struct {
 	prefill  string
 	decode   string
 	link     string
-	end      leg.End // of the decode leg that succeeded, or of the first leg that did not
+	ends     [2]leg.End // of the newest attempt's legs, by relay.Leg; zero without one
+	end      leg.End    // of the leg that the outcome is of; zero when it is of none
 	slow     bool    // the client did not read
 	unplaced bool    // no worker was there, not even for a first attempt
 	line     leg.Line
@@ -142,22 +143,13 @@ func (l *loop) take(in input) {
 		}
 	case relay.LegEnd:
 		if c := l.calls[in.event.Req]; c != nil {
-			c.heardEnd(in)
+			c.ends[in.event.Leg] = in.end
 		}
 		delete(l.legs, legKey{in.event.Req, in.event.Attempt, in.event.Leg})
 	case relay.LegClosed:
 		delete(l.legs, legKey{in.event.Req, in.event.Attempt, in.event.Leg})
 	}
 	l.step(in.event)
-}
-
-// heardEnd keeps the end that the client's answer will be made of: decode's counts, or the
-// message of the first failure.
-func (c *call) heardEnd(in input) {
-	failed := in.end.Outcome != room.Success
-	if failed && c.end.Outcome == room.Open || !failed && in.event.Leg == relay.Decode {
-		c.end = in.end
-	}
 }
 
 // step gives the core one event and executes its effects in order, then the events that came
@@ -219,7 +211,7 @@ func (l *loop) place(e *relay.Effect) {
 		l.pending = append(l.pending, ev)
 		return
 	}
-	c.room, c.decode, c.prefill, c.link, c.end = newRoom(), decode.Name, "", "", leg.End{}
+	c.room, c.decode, c.prefill, c.link, c.ends = newRoom(), decode.Name, "", "", [2]leg.End{}
 	ev.Room, ev.Decode = c.room, decode.id
 	if prefill != nil {
 		ev.Prefill, c.prefill, c.link = prefill.id, prefill.Name, prefill.Link
@@ -296,6 +288,18 @@ func (l *loop) forward(e *relay.Effect) {
 func (l *loop) end(e *relay.Effect) {
 	c := l.calls[e.Req]
 	delete(l.calls, e.Req)
+	c.end = c.endOf(e.Outcome)
 	l.g.finished(c, e.Outcome, l.now-c.arrived)
 	c.request.inbox.end(ending{choice: c.choice, outcome: e.Outcome, end: c.end, unplaced: c.unplaced, slow: c.slow})
+}
+
+// endOf returns the end that the client's answer is made of: counts or a message belong to the
+// outcome only if its leg ended like that. Of two that did decode's is the better word.
+func (c *call) endOf(o room.Outcome) leg.End {
+	for _, l := range []relay.Leg{relay.Decode, relay.Prefill} {
+		if c.ends[l].Result() == o {
+			return c.ends[l]
+		}
+	}
+	return leg.End{}
 }
