@@ -159,6 +159,7 @@ func (p *place) watch(id int32, addr string, frozen, stop chan struct{}) {
 		case <-ctx.Done():
 			return
 		}
+		asked := time.Now()
 		err := p.healthy(ctx, addr)
 		if ctx.Err() != nil {
 			return
@@ -168,7 +169,7 @@ func (p *place) watch(id int32, addr string, frozen, stop chan struct{}) {
 				p.f.Log.Warn("worker is healthy again", "worker", p.name, "after", time.Since(badSince))
 			}
 			bad = 0
-			p.f.gateway.Health(ctx, id, true)
+			p.f.gateway.Health(ctx, id, asked, true)
 			continue
 		}
 		if bad == 0 {
@@ -176,7 +177,7 @@ func (p *place) watch(id int32, addr string, frozen, stop chan struct{}) {
 		}
 		if bad++; bad == badInRow {
 			p.f.Log.Warn("worker is not healthy, nothing is placed on it", "worker", p.name, "cause", err.Error())
-			p.f.gateway.Health(ctx, id, false)
+			p.f.gateway.Health(ctx, id, asked, false)
 		}
 		if time.Since(badSince) > p.f.Times.Frozen {
 			close(frozen)

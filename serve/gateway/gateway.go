@@ -222,8 +222,9 @@ func (g *Gateway) Join(ctx context.Context, w Worker) (int32, error) {
 	return id, nil
 }
 
-// Health tells what a worker's health endpoint said. A good answer also ends a suspicion.
-func (g *Gateway) Health(ctx context.Context, id int32, good bool) error {
+// Health tells what a worker's health endpoint answered when it was asked at that time. A good
+// answer also ends a suspicion, unless it may have been given before the worker was lost.
+func (g *Gateway) Health(ctx context.Context, id int32, asked time.Time, good bool) error {
 	return g.ask(ctx, func(l *loop) {
 		m := l.roster.find(id)
 		if m == nil {
@@ -231,7 +232,9 @@ func (g *Gateway) Health(ctx context.Context, id int32, good bool) error {
 		}
 		before := m.usable()
 		m.down = !good
-		m.suspect = m.suspect && !good
+		if good && asked.Sub(g.started) > m.blamed {
+			m.suspect = false
+		}
 		if m.usable() && !before {
 			l.step(relay.Event{Kind: relay.Roster, Worker: id})
 		}

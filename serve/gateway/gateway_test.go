@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -433,6 +434,7 @@ func TestInspectionShowsRequestsRoomsAndWorkers(t *testing.T) {
 func TestALostWorkerComesBackWithItsHealth(t *testing.T) {
 	r := newRig(t, 2, nil)
 	r.decodes[0].play(func(l *fakeLeg) { l.cut() })
+	before := time.Now()
 	for range 4 {
 		if a := r.post("/v1/chat/completions", helloBody+`}`); a.status != 200 {
 			t.Fatalf("%d %s", a.status, a.body)
@@ -442,7 +444,13 @@ func TestALostWorkerComesBackWithItsHealth(t *testing.T) {
 		t.Errorf("the lost worker was tried %d times", n)
 	}
 	r.decodes[0].play(goodDecode)
-	if err := r.g.Health(t.Context(), r.decodes[0].id, true); err != nil {
+	// It was asked before the worker was lost, and its answer was on its way: that is no news.
+	r.g.Health(t.Context(), r.decodes[0].id, before, true)
+	r.post("/v1/chat/completions", helloBody+`}`)
+	if n := r.decodes[0].legs.Load(); n != 1 {
+		t.Errorf("an old answer brought the lost worker back: tried %d times", n)
+	}
+	if err := r.g.Health(t.Context(), r.decodes[0].id, time.Now(), true); err != nil {
 		t.Fatal(err)
 	}
 	for range 4 {
@@ -451,7 +459,7 @@ func TestALostWorkerComesBackWithItsHealth(t *testing.T) {
 	if n := r.decodes[0].legs.Load(); n != 3 {
 		t.Errorf("of four requests %d went to the worker that is back, want 2", n-1)
 	}
-	r.g.Health(t.Context(), r.decodes[0].id, false)
+	r.g.Health(t.Context(), r.decodes[0].id, time.Now(), false)
 	r.g.Leave(t.Context(), r.decodes[1].id)
 	if r.g.Serving() {
 		t.Error("serving with one decode worker down and one gone")

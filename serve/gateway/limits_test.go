@@ -59,12 +59,12 @@ func TestARequestWaitsForAWorkerToComeBack(t *testing.T) {
 			r.joined = 1
 			r.decodes = append(r.decodes, r.join(RoleDecode, goodDecode))
 		}},
-		"good health": {func(r *rig) { r.g.Health(t.Context(), r.decodes[0].id, false) }, func(r *rig) {
-			r.g.Health(t.Context(), r.decodes[0].id, true)
+		"good health": {func(r *rig) { r.g.Health(t.Context(), r.decodes[0].id, time.Now(), false) }, func(r *rig) {
+			r.g.Health(t.Context(), r.decodes[0].id, time.Now(), true)
 		}},
 		"lost on the way": {func(r *rig) { r.decodes[0].play(func(l *fakeLeg) { l.cut() }) }, func(r *rig) {
 			r.decodes[0].play(goodDecode)
-			r.g.Health(t.Context(), r.decodes[0].id, true)
+			r.g.Health(t.Context(), r.decodes[0].id, time.Now(), true)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

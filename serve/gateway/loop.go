@@ -58,8 +58,8 @@ type call struct {
 	link     string
 	ends     [2]leg.End // of the newest attempt's legs, by relay.Leg; zero without one
 	end      leg.End    // of the leg that the outcome is of; zero when it is of none
-	slow     bool    // the client did not read
-	unplaced bool    // no worker was there, not even for a first attempt
+	slow     bool       // the client did not read
+	unplaced bool       // no worker was there, not even for a first attempt
 	line     leg.Line
 }
 
@@ -183,7 +183,7 @@ func (l *loop) execute(e *relay.Effect) {
 	case relay.Blame:
 		l.g.metrics.blames.WithLabelValues(l.roster.name(e.Worker), e.Cause.String()).Inc()
 		l.g.log.Warn("worker blamed", "worker", l.roster.name(e.Worker), "cause", e.Cause.String(), "rid", l.rid(e.Req))
-		l.roster.blame(e.Worker, e.Cause)
+		l.roster.blame(e.Worker, e.Cause, l.now)
 		l.publish()
 	case relay.Release:
 		if m := l.roster.find(e.Worker); m != nil {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"slices"
+	"time"
 
 	"baton/core/relay"
 	"baton/core/room"
@@ -30,9 +31,10 @@ type Worker struct {
 type member struct {
 	Worker
 	id       int32
-	load     int  // legs opened and not released
-	down     bool // its health says so
-	suspect  bool // blamed for being lost; cleared by its next good health
+	load     int           // legs opened and not released
+	down     bool          // its health says so
+	suspect  bool          // blamed for being lost; cleared by a good health that was asked for since
+	blamed   time.Duration // when it was last, on the loop's clock
 	gone     bool
 	followed bool   // by another life in the same place
 	used     uint64 // when it was last chosen, in choices: round robin among equals
@@ -160,8 +162,8 @@ func (r *roster) name(id int32) string {
 
 // blame takes a worker that was lost out until its health is heard again; other causes are
 // counted and leave it in, for the attempt that follows excludes it anyway.
-func (r *roster) blame(id int32, c room.Cause) {
+func (r *roster) blame(id int32, c room.Cause, now time.Duration) {
 	if m := r.find(id); m != nil && c == room.WorkerLost {
-		m.suspect = true
+		m.suspect, m.blamed = true, now
 	}
 }
