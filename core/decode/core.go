@@ -103,16 +103,7 @@ func (c *Core) CopyTo(dst *Core) {
 	c.pool.CopyTo(&pool)
 	c.live.CopyTo(&live)
 	c.tombs.CopyTo(&tombs)
-	rooms := dst.rooms[:cap(dst.rooms)]
-	if n := len(c.rooms); len(rooms) < n {
-		rooms = append(rooms, make([]entry, n-len(rooms))...)
-	}
-	rooms = rooms[:len(c.rooms)]
-	for i := range rooms {
-		chunks := append(rooms[i].chunks[:0], c.rooms[i].chunks...)
-		rooms[i] = c.rooms[i]
-		rooms[i].chunks = chunks
-	}
+	rooms := room.Copy(dst.rooms, c.rooms, func(e *entry) *[]chunk { return &e.chunks })
 	peers := append(dst.peers[:0], c.peers...)
 	*dst = *c
 	dst.pool, dst.live, dst.tombs, dst.rooms, dst.peers = pool, live, tombs, rooms, peers

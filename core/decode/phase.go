@@ -23,34 +23,28 @@ const (
 
 // phaseTable says of every phase what operators call it, who moves it on and what ends it if
 // that one never does. A test holds it complete.
-var phaseTable = [phases]struct {
-	name     string
-	poll     room.Poll
-	queue    room.Queue
-	waitsFor string // the owner: whose move it is
-	exit     string // what ends the phase if the owner never moves
-}{
-	NeedsLink:    {"needs_link", room.Bootstrapping, room.Preallocq, "link: dial", "deadline"},
-	NeedsBlocks:  {"needs_blocks", room.Bootstrapping, room.Preallocq, "decode: blocks", "deadline"},
-	Preallocated: {"preallocated", room.WaitingForInput, room.Transfer, "prefill: first chunk", "deadline"},
-	Receiving:    {"receiving", room.Transferring, room.Transfer, "prefill: chunks and Settled", "deadline"},
-	Ready:        {"ready", room.Transferring, room.Waiting, "decode: slot", "deadline"},
-	Unfilled:     {"unfilled", room.WaitingForInput, room.Waiting, "decode: slot", "deadline"},
-	Prefilling:   {"prefilling", room.Transferring, room.Running, "decode: engine", "deadline"},
-	Beginning:    {"beginning", room.Transferring, room.Running, "decode: first token", "deadline"},
-	Generating:   {"generating", room.Transferring, room.Running, "decode: engine", "deadline"},
-	Draining:     {"draining", room.Transferring, room.Transfer, "decode: receiver, step or first token under way", "the bound on reads and steps"},
-	Succeeded:    {"succeeded", room.PollSuccess, room.NoQueue, "", "tombstone timer"},
-	Failed:       {"failed", room.PollFailed, room.NoQueue, "", "tombstone timer"},
+var phaseTable = [phases]room.PhaseRow{
+	NeedsLink:    room.Row("needs_link", room.Bootstrapping, room.Preallocq, "link: dial", "deadline"),
+	NeedsBlocks:  room.Row("needs_blocks", room.Bootstrapping, room.Preallocq, "decode: blocks", "deadline"),
+	Preallocated: room.Row("preallocated", room.WaitingForInput, room.Transfer, "prefill: first chunk", "deadline"),
+	Receiving:    room.Row("receiving", room.Transferring, room.Transfer, "prefill: chunks and Settled", "deadline"),
+	Ready:        room.Row("ready", room.Transferring, room.Waiting, "decode: slot", "deadline"),
+	Unfilled:     room.Row("unfilled", room.WaitingForInput, room.Waiting, "decode: slot", "deadline"),
+	Prefilling:   room.Row("prefilling", room.Transferring, room.Running, "decode: engine", "deadline"),
+	Beginning:    room.Row("beginning", room.Transferring, room.Running, "decode: first token", "deadline"),
+	Generating:   room.Row("generating", room.Transferring, room.Running, "decode: engine", "deadline"),
+	Draining:     room.Row("draining", room.Transferring, room.Transfer, "decode: receiver, step or first token under way", "the bound on reads and steps"),
+	Succeeded:    room.Row("succeeded", room.PollSuccess, room.NoQueue, "", "tombstone timer"),
+	Failed:       room.Row("failed", room.PollFailed, room.NoQueue, "", "tombstone timer"),
 }
 
-func (p Phase) String() string { return phaseTable[p].name }
+func (p Phase) String() string { return phaseTable[p].Name }
 
 // Poll is SGLang's word for the phase.
-func (p Phase) Poll() room.Poll { return phaseTable[p].poll }
+func (p Phase) Poll() room.Poll { return phaseTable[p].Poll }
 
 // Queue is the queue that a room of this phase stands in.
-func (p Phase) Queue() room.Queue { return phaseTable[p].queue }
+func (p Phase) Queue() room.Queue { return phaseTable[p].Queue }
 
 // timed says that the room's deadline runs. It does not while draining: what is awaited there
 // touches memory, and a timer is no proof that it has ended (QUIET). The transport and the

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"baton/core/room"
+	"baton/proof/transcript"
 )
 
 // TestEveryPhaseHasAnOwnerAndAnExit holds the phase table complete, and its queues in the
@@ -15,16 +16,16 @@ func TestEveryPhaseHasAnOwnerAndAnExit(t *testing.T) {
 	names := map[string]bool{}
 	for p := Phase(0); p < phases; p++ {
 		row := phaseTable[p]
-		if row.name == "" || row.exit == "" || names[row.name] {
-			t.Errorf("phase %d: name %q, exit %q: missing or used twice", p, row.name, row.exit)
+		if row.Name == "" || row.Exit == "" || names[row.Name] {
+			t.Errorf("phase %d: name %q, exit %q: missing or used twice", p, row.Name, row.Exit)
 		}
-		names[row.name] = true
+		names[row.Name] = true
 		live := p < Succeeded
-		if live != (row.waitsFor != "") || live != (row.queue != room.NoQueue) {
+		if live != (row.WaitsFor != "") || live != (row.Queue != room.NoQueue) {
 			t.Errorf("%s: a live room, and only a live one, waits for somebody and stands in a queue", p)
 		}
-		if p.timed() != (row.exit == "deadline") {
-			t.Errorf("%s: exit is %q, deadline armed: %v", p, row.exit, p.timed())
+		if p.timed() != (row.Exit == "deadline") {
+			t.Errorf("%s: exit is %q, deadline armed: %v", p, row.Exit, p.timed())
 		}
 	}
 	for _, way := range [][]Phase{
@@ -48,6 +49,11 @@ func TestEveryPhaseHasAnOwnerAndAnExit(t *testing.T) {
 	if ended(room.Done()).Poll() != room.PollSuccess || ended(room.Fail(room.Cancelled)).Poll() != room.PollFailed {
 		t.Error("an aborted room shows as Failed, a success as Success")
 	}
+}
+
+// TestArchitectureShowsThePhases: the page's table is this package's.
+func TestArchitectureShowsThePhases(t *testing.T) {
+	transcript.Section(t, "../../ARCHITECTURE.md", "phases of core/decode", transcript.PhaseTable(phaseTable[:]))
 }
 
 var (

@@ -46,8 +46,8 @@ func (c *Core) Rooms(yield func(room.View) bool) {
 		e := &c.rooms[i]
 		row := &phaseTable[e.phase]
 		v := room.View{
-			Room: e.id, Phase: row.name, Poll: row.poll, Queue: e.queue(), Began: e.began, Since: e.since,
-			Deadline: e.deadline, WaitsFor: row.waitsFor, Peer: e.peer, Lease: e.lease, Outcome: e.outcome,
+			Room: e.id, Phase: row.Name, Poll: row.Poll, Queue: e.queue(), Began: e.began, Since: e.since,
+			Deadline: e.deadline, WaitsFor: row.WaitsFor, Peer: e.peer, Lease: e.lease, Outcome: e.outcome,
 		}
 		if !yield(v) {
 			return
@@ -59,12 +59,7 @@ func (c *Core) Rooms(yield func(room.View) bool) {
 func (c *Core) Ended(yield func(room.View) bool) {
 	for i := range c.tombs.Len() {
 		s := c.tombs.At(i)
-		row := &phaseTable[ended(s.Outcome)]
-		v := room.View{
-			Room: s.Room, Phase: row.name, Poll: row.poll, Queue: row.queue, Began: s.Began, Since: s.Ended,
-			Lease: s.Lease, Outcome: s.Outcome,
-		}
-		if !yield(v) {
+		if !yield(s.View(&phaseTable[ended(s.Outcome)])) {
 			return
 		}
 	}

@@ -89,16 +89,7 @@ func (c *Core) CopyTo(dst *Core) {
 	c.pool.CopyTo(&pool)
 	c.live.CopyTo(&live)
 	c.tombs.CopyTo(&tombs)
-	rooms := dst.rooms[:cap(dst.rooms)]
-	if n := len(c.rooms); len(rooms) < n {
-		rooms = append(rooms, make([]entry, n-len(rooms))...)
-	}
-	rooms = rooms[:len(c.rooms)]
-	for i := range rooms {
-		writes := append(rooms[i].out[:0], c.rooms[i].out...)
-		rooms[i] = c.rooms[i]
-		rooms[i].out = writes
-	}
+	rooms := room.Copy(dst.rooms, c.rooms, func(e *entry) *[]int32 { return &e.out })
 	floors := append(dst.floors[:0], c.floors...)
 	*dst = *c
 	dst.pool, dst.live, dst.tombs, dst.rooms, dst.floors = pool, live, tombs, rooms, floors

@@ -19,30 +19,24 @@ const (
 
 // phaseTable says of every phase what operators call it, who moves it on and what ends it if
 // that one never does. A test holds it complete.
-var phaseTable = [phases]struct {
-	name     string
-	poll     room.Poll
-	queue    room.Queue
-	waitsFor string // the owner: whose move it is
-	exit     string // what ends the phase if the owner never moves
-}{
-	NeedsPrealloc: {"needs_prealloc", room.Bootstrapping, room.Bootstrap, "decode: Prealloc", "deadline"},
-	NeedsRequest:  {"needs_request", room.Bootstrapping, room.Bootstrap, "gateway: Request", "deadline"},
-	Queued:        {"queued", room.WaitingForInput, room.Waiting, "prefill: blocks and a step", "deadline"},
-	Computing:     {"computing", room.Transferring, room.Inflight, "prefill: engine", "deadline"},
-	Writing:       {"writing", room.Transferring, room.Inflight, "link: writes", "deadline"},
-	Draining:      {"draining", room.Transferring, room.Inflight, "prefill: step and writes under way", "the bound on steps and writes"},
-	Succeeded:     {"succeeded", room.PollSuccess, room.NoQueue, "", "tombstone timer"},
-	Failed:        {"failed", room.PollFailed, room.NoQueue, "", "tombstone timer"},
+var phaseTable = [phases]room.PhaseRow{
+	NeedsPrealloc: room.Row("needs_prealloc", room.Bootstrapping, room.Bootstrap, "decode: Prealloc", "deadline"),
+	NeedsRequest:  room.Row("needs_request", room.Bootstrapping, room.Bootstrap, "gateway: Request", "deadline"),
+	Queued:        room.Row("queued", room.WaitingForInput, room.Waiting, "prefill: blocks and a step", "deadline"),
+	Computing:     room.Row("computing", room.Transferring, room.Inflight, "prefill: engine", "deadline"),
+	Writing:       room.Row("writing", room.Transferring, room.Inflight, "link: writes", "deadline"),
+	Draining:      room.Row("draining", room.Transferring, room.Inflight, "prefill: step and writes under way", "the bound on steps and writes"),
+	Succeeded:     room.Row("succeeded", room.PollSuccess, room.NoQueue, "", "tombstone timer"),
+	Failed:        room.Row("failed", room.PollFailed, room.NoQueue, "", "tombstone timer"),
 }
 
-func (p Phase) String() string { return phaseTable[p].name }
+func (p Phase) String() string { return phaseTable[p].Name }
 
 // Poll is SGLang's word for the phase.
-func (p Phase) Poll() room.Poll { return phaseTable[p].poll }
+func (p Phase) Poll() room.Poll { return phaseTable[p].Poll }
 
 // Queue is the queue that a room of this phase stands in.
-func (p Phase) Queue() room.Queue { return phaseTable[p].queue }
+func (p Phase) Queue() room.Queue { return phaseTable[p].Queue }
 
 // timed says that the room's deadline runs. It does not while draining: what is awaited there
 // touches memory, and a timer is no proof that it has ended (QUIET). The transport and the

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"baton/core/room"
+	"baton/proof/transcript"
 )
 
 // TestEveryPhaseHasAnOwnerAndAnExit holds the phase table complete, and its polls and queues
@@ -15,24 +16,29 @@ func TestEveryPhaseHasAnOwnerAndAnExit(t *testing.T) {
 	names := map[string]bool{}
 	for p := Phase(0); p < phases; p++ {
 		row := phaseTable[p]
-		if row.name == "" || row.exit == "" || names[row.name] {
-			t.Errorf("phase %d: name %q, exit %q: missing or used twice", p, row.name, row.exit)
+		if row.Name == "" || row.Exit == "" || names[row.Name] {
+			t.Errorf("phase %d: name %q, exit %q: missing or used twice", p, row.Name, row.Exit)
 		}
-		names[row.name] = true
+		names[row.Name] = true
 		live := p < Succeeded
-		if live != (row.waitsFor != "") || live != (row.queue != room.NoQueue) {
+		if live != (row.WaitsFor != "") || live != (row.Queue != room.NoQueue) {
 			t.Errorf("%s: a live room, and only a live one, waits for somebody and stands in a queue", p)
 		}
-		if p > 0 && live && (row.poll < phaseTable[p-1].poll || row.queue < phaseTable[p-1].queue) {
-			t.Errorf("%s: poll %s and queue %s go backwards", p, row.poll, row.queue)
+		if p > 0 && live && (row.Poll < phaseTable[p-1].Poll || row.Queue < phaseTable[p-1].Queue) {
+			t.Errorf("%s: poll %s and queue %s go backwards", p, row.Poll, row.Queue)
 		}
-		if p.timed() != (row.exit == "deadline") {
-			t.Errorf("%s: exit is %q, deadline armed: %v", p, row.exit, p.timed())
+		if p.timed() != (row.Exit == "deadline") {
+			t.Errorf("%s: exit is %q, deadline armed: %v", p, row.Exit, p.timed())
 		}
 	}
 	if ended(room.Done()).Poll() != room.PollSuccess || ended(room.Fail(room.Cancelled)).Poll() != room.PollFailed {
 		t.Error("an aborted room shows as Failed, a success as Success")
 	}
+}
+
+// TestArchitectureShowsThePhases: the page's table is this package's.
+func TestArchitectureShowsThePhases(t *testing.T) {
+	transcript.Section(t, "../../ARCHITECTURE.md", "phases of core/prefill", transcript.PhaseTable(phaseTable[:]))
 }
 
 // ways leads room 1 into each live phase.

@@ -34,8 +34,8 @@ func (c *Core) Rooms(yield func(room.View) bool) {
 		e := &c.rooms[i]
 		row := &phaseTable[e.phase]
 		v := room.View{
-			Room: e.id, Phase: row.name, Poll: row.poll, Queue: row.queue, Began: e.began, Since: e.since,
-			Deadline: e.deadline, WaitsFor: row.waitsFor, Lease: e.lease, Outcome: e.outcome,
+			Room: e.id, Phase: row.Name, Poll: row.Poll, Queue: row.Queue, Began: e.began, Since: e.since,
+			Deadline: e.deadline, WaitsFor: row.WaitsFor, Lease: e.lease, Outcome: e.outcome,
 		}
 		if !yield(v) {
 			return
@@ -47,12 +47,7 @@ func (c *Core) Rooms(yield func(room.View) bool) {
 func (c *Core) Ended(yield func(room.View) bool) {
 	for i := range c.tombs.Len() {
 		s := c.tombs.At(i)
-		row := &phaseTable[ended(s.Outcome)]
-		v := room.View{
-			Room: s.Room, Phase: row.name, Poll: row.poll, Queue: row.queue, Began: s.Began, Since: s.Ended,
-			Lease: s.Lease, Outcome: s.Outcome,
-		}
-		if !yield(v) {
+		if !yield(s.View(&phaseTable[ended(s.Outcome)])) {
 			return
 		}
 	}

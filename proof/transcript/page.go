@@ -1,10 +1,29 @@
 package transcript
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
+
+	"baton/core/room"
 )
+
+// PhaseTable is a core's table of phases as a page shows it.
+func PhaseTable(rows []room.PhaseRow) string {
+	var b strings.Builder
+	b.WriteString("| phase | queue | poll state | it waits for | exit without help |\n|---|---|---|---|---|\n")
+	or := func(s string) string {
+		if s == "" {
+			return "–"
+		}
+		return s
+	}
+	for _, r := range rows {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.Name, or(r.Queue.String()), r.Poll, or(r.WaitsFor), r.Exit)
+	}
+	return b.String()
+}
 
 // Section holds the part of a page between the lines "<!-- name -->" and "<!-- /name -->" equal
 // to want, whole lines.
