@@ -50,8 +50,15 @@ func Run(ctx context.Context, c Config) error {
 	defer f.probes.CloseIdleConnections()
 	server := g.Server()
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	defer server.Close()
+	go func() {
+		defer close(served)
+		served <- server.Serve(listener)
+	}()
+	defer func() {
+		server.Close()
+		for range served {
+		}
+	}()
 
 	workers, dismiss := context.WithCancel(context.WithoutCancel(ctx))
 	failed, kept := f.keepAll(workers)

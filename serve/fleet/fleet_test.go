@@ -34,6 +34,11 @@ const childEnv, secretName = "FLEET_TEST_CHILD", "FLEET_TEST_SECRET"
 func TestMain(m *testing.M) {
 	role, name, child := strings.Cut(os.Getenv(childEnv), "/")
 	switch {
+	case role == "mute":
+		// It says that it is ready, and nobody answers where it says it is.
+		fmt.Println(`{"ready":true,"role":"decode","http":"127.0.0.1:1"}`)
+		io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
 	case role == "broken":
 		fmt.Fprintln(os.Stderr, "this model is no model")
 		os.Exit(3)
@@ -299,6 +304,23 @@ func TestAFleetWhoseWorkersCannotStartSaysWhy(t *testing.T) {
 	}
 	err := Run(t.Context(), c)
 	if err == nil || !strings.Contains(err.Error(), "this model is no model") || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Ready is a worker that came onto the roster. One that says so and cannot be asked for what it
+// serves is not started again for ever.
+func TestAFleetWhoseWorkersCannotJoinSaysWhy(t *testing.T) {
+	c := config(t)
+	c.Times.Pause = time.Millisecond
+	c.Command = func(string, string) *exec.Cmd {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), childEnv+"=mute")
+		return cmd
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := Run(ctx, c); err == nil || !strings.Contains(err.Error(), "could not start") || !strings.Contains(err.Error(), "/server_info") {
 		t.Errorf("got %v", err)
 	}
 }

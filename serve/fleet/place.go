@@ -20,20 +20,20 @@ type place struct {
 	name string // role-0
 }
 
-// keep fills the place until ctx ends. It returns an error only when the worker was never
-// ready, not even after several tries: then nothing that follows would be.
+// keep fills the place until ctx ends. It returns an error only when no worker ever came onto
+// the roster, not even after several tries: then none that follows would.
 func (p *place) keep(ctx context.Context) error {
 	runtime.LockOSThread() // see start; never unlocked: the thread ends with this goroutine
-	failures, everReady := 0, false
+	failures, everJoined := 0, false
 	pauses := backoff{first: p.f.Times.Pause}
 	for {
 		l := p.live(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
-		everReady = everReady || l.ready
+		everJoined = everJoined || l.joined
 		failures++
-		if !everReady && failures >= firstTries {
+		if !everJoined && failures >= firstTries {
 			return fmt.Errorf("fleet: worker %s could not start: %s", p.name, l.how)
 		}
 		pause := pauses.after(l.served)
@@ -65,8 +65,8 @@ func (b *backoff) after(served time.Duration) time.Duration {
 
 // life is how one life of a worker went.
 type life struct {
-	ready  bool
-	served time.Duration // since it was ready
+	joined bool          // it came onto the gateway's roster
+	served time.Duration // since then
 	how    string        // it ended
 }
 
@@ -82,9 +82,7 @@ func (p *place) live(ctx context.Context) life {
 	defer late.Stop()
 	select {
 	case line := <-c.ready:
-		began := time.Now()
-		how := p.serve(ctx, c, line)
-		return life{ready: true, served: time.Since(began), how: how}
+		return p.serve(ctx, c, line)
 	case <-c.exited:
 		how := c.how()
 		if c.last != "" {
@@ -101,55 +99,52 @@ func (p *place) live(ctx context.Context) life {
 }
 
 // serve keeps a ready worker on the gateway's roster until it ends or has to.
-func (p *place) serve(ctx context.Context, c *child, line readyLine) string {
+func (p *place) serve(ctx context.Context, c *child, line readyLine) life {
 	g := p.f.gateway
 	info, err := p.info(ctx, line.HTTP)
 	if err != nil {
 		c.kill()
-		return err.Error()
+		return life{how: err.Error()}
 	}
 	id, err := g.Join(ctx, gateway.Worker{Name: p.name, Role: p.role, HTTP: line.HTTP, Link: line.Link, Boot: line.Boot,
 		PID: line.PID, ContextTokens: info.MaxModelLen})
 	if err != nil {
 		c.leave(p.f.Times.Leave, p.f.Now)
-		return err.Error()
+		return life{how: err.Error()}
 	}
+	began := time.Now()
 	p.f.joined()
-	// Not with ctx: a worker leaves the roster also when the fleet ends.
+	// Neither with ctx: a worker is watched until it has ended, and leaves the roster also when
+	// the fleet ends.
 	defer g.Leave(context.WithoutCancel(ctx), id)
-	frozen, stop := make(chan struct{}), make(chan struct{})
-	watched := make(chan struct{})
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	frozen, watched := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(watched)
-		p.watch(id, line.HTTP, frozen, stop)
+		p.watch(watching, id, line.HTTP, frozen)
 	}()
 	defer func() {
-		close(stop)
+		stop()
 		<-watched
 	}()
+	l := life{joined: true}
 	select {
 	case <-c.exited:
-		return c.how()
+		l.how = c.how()
 	case <-frozen:
 		c.kill()
-		return fmt.Sprintf("killed: its health was not good for %v", p.f.Times.Frozen)
+		l.how = fmt.Sprintf("killed: its health was not good for %v", p.f.Times.Frozen)
 	case <-ctx.Done():
 		c.leave(p.f.Times.Leave, p.f.Now)
-		return "the fleet ends"
+		l.how = "the fleet ends"
 	}
+	l.served = time.Since(began)
+	return l
 }
 
-// watch asks for the worker's health until stop, and closes frozen when it was bad for too long.
-func (p *place) watch(id int32, addr string, frozen, stop chan struct{}) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		select {
-		case <-stop:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
+// watch asks for the worker's health until ctx ends, and closes frozen when it was bad for too
+// long.
+func (p *place) watch(ctx context.Context, id int32, addr string, frozen chan<- struct{}) {
 	tick := time.NewTicker(p.f.Times.Probe)
 	defer tick.Stop()
 	bad, badSince := 0, time.Time{}
