@@ -100,7 +100,7 @@ type PrefillHandler interface {
 // Decode is the dialling end: it receives blocks. Methods never block, except Close.
 type Decode interface {
 	// Dial makes a link to the prefill worker at addr; peer is the caller's name for it and
-	// comes back in every call. Ends in LinkUp or LinkFailed.
+	// comes back in every call. Ends in LinkUp or LinkFailed, whose error does not repeat addr.
 	Dial(peer int32, addr string)
 	Prealloc(room.Conn, room.Prealloc)
 	// Cancel tells prefill that the lease is given up, and makes a receiver that is inside

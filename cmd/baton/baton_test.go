@@ -8,8 +8,11 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"baton/serve/worker"
 )
 
 // Every command teaches: what it does, and an example where it takes flags of its own.
@@ -67,6 +70,7 @@ func TestBadFlagsAreRefusedByName(t *testing.T) {
 		{[]string{"worker"}, "role"},
 		{[]string{"worker", "--role", "cook"}, "cook"},
 		{[]string{"worker", "--role", "unified", "--max-queued-requests", "0"}, "--max-queued-requests 0: want 1 to 65536"},
+		{[]string{"worker", "--role", "unified", "--grace", "-1s"}, "grace: -1s; want 0 to 1h0m0s"},
 		{[]string{"worker", "--role", "unified", "--max-running", "0"}, "--max-running 0: want 1 to 4096"},
 		{[]string{"worker", "--role", "unified", "--chunk-tokens", "0"}, "--chunk-tokens 0: want 16 to 16384"},
 		{[]string{"pull"}, "arg"},
@@ -157,6 +161,15 @@ func TestChatPrintsAnswersAndReadableErrors(t *testing.T) {
 		}
 		if len(c.messages) != row.kept {
 			t.Errorf("%s: %d messages are kept, want %d", row.name, len(c.messages), row.kept)
+		}
+	}
+}
+
+// TestAGraceOfNothingIsNoDefault: "--grace 0" ends live rooms at once.
+func TestAGraceOfNothingIsNoDefault(t *testing.T) {
+	for flag, want := range map[time.Duration]time.Duration{0: worker.NoGrace, time.Second: time.Second, -time.Second: -time.Second} {
+		if got := (worker.Config{Grace: graceOf(flag)}).WithDefaults().Grace; got != want {
+			t.Errorf("--grace %v gives %v, want %v", flag, got, want)
 		}
 	}
 }

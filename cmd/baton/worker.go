@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -49,6 +50,7 @@ SIGTERM: no new rooms, live ones may end, then exit.`,
 			if c.Secret, err = hex.DecodeString(os.Getenv(secretEnv)); err != nil {
 				return fmt.Errorf("%s: want hexadecimal digits: %w", secretEnv, err)
 			}
+			c.Grace = graceOf(c.Grace)
 			c.Log, c.Ready = log, os.Stdout
 			if child {
 				c.Parent = os.Stdin
@@ -71,12 +73,21 @@ SIGTERM: no new rooms, live ones may end, then exit.`,
 	fl.IntVar(&c.Sizes.ChunkTokens, "chunk-tokens", worker.ChunkDefault, "prompt tokens per engine step")
 	fl.StringVar(&c.Sizes.KV, "kv", "bf16", "number format of the KV cache: bf16 or f32")
 	fl.BoolVar(&c.Canary, "canary", false, "fill free blocks with a pattern and check it (slow)")
-	fl.DurationVar(&c.Grace, "grace", worker.GraceDefault, "how long live rooms may go on at the end")
+	fl.DurationVar(&c.Grace, "grace", worker.GraceDefault, "how long live rooms may go on at the end; 0 ends them at once")
 	fl.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	fl.BoolVar(&child, "child", false, "end when standard input ends")
 	fl.MarkHidden("child")
 	cmd.MarkFlagRequired("role")
 	return cmd
+}
+
+// graceOf honours a grace of 0, which a Config would take for its default: on a command line
+// somebody wrote it.
+func graceOf(flag time.Duration) time.Duration {
+	if flag == 0 {
+		return worker.NoGrace
+	}
+	return flag
 }
 
 // noZero refuses zeros that a Config would take for its defaults: on a command line somebody

@@ -29,7 +29,7 @@ type Config struct {
 	Secret []byte // shared by all workers of the fleet; prefill and decode need it
 	Sizes  Sizes
 	Canary bool          // fill freed blocks with a pattern and check it (W7): slow, for tests
-	Grace  time.Duration // at the end, how long live rooms may go on; 0 is GraceDefault
+	Grace  time.Duration // at the end, how long live rooms may go on; 0 is GraceDefault, see NoGrace
 	Log    *slog.Logger  // nil is slog.Default
 	Ready  io.Writer     // Run prints its ready line here; nil for none
 	Parent io.Reader     // Run drains and ends when this ends; nil for none
@@ -56,6 +56,8 @@ const (
 	ChunkDefault = 512
 	// GraceDefault is Kubernetes' default termination grace (30 s) less the time to end.
 	GraceDefault = 25 * time.Second
+	// NoGrace ends live rooms at once: a moment, since 0 is the default.
+	NoGrace = time.Nanosecond
 
 	// Bounds of Sizes, for whoever starts workers and wants to refuse a number before it does.
 	RunningMax  = 4096           // rooms; beyond it one step's table is larger than a chunk

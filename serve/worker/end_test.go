@@ -151,7 +151,10 @@ func TestAPrefillWorkerThatIsNotThereEndsTheRoom(t *testing.T) {
 	}
 	q := ask(rand.New(rand.NewPCG(1, 1)), 20, 2, f.vocab)
 	q.Link = link
-	open(t, d, Decode, q).ended(room.WorkerLost)
+	c := open(t, d, Decode, q).ended(room.WorkerLost)
+	if strings.Count(c.end.Message, link) != 1 || !strings.Contains(c.end.Message, "refused") {
+		t.Errorf("%q names the worker and the reason, once each", c.end.Message)
+	}
 	empty(t, d)
 }
 

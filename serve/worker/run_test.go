@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -69,5 +71,31 @@ func TestRunRefusesWhatItCannotServe(t *testing.T) {
 		if err := Run(context.Background(), c); err == nil {
 			t.Errorf("%+v runs", c)
 		}
+	}
+}
+
+// An address that somebody else has is a mistake of the operator's, so the error says which it
+// is and what to do.
+func TestATakenAddressSaysWhatToDo(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	addr := taken.Addr().String()
+	for _, c := range []struct {
+		flag string
+		c    Config
+	}{{"--http", Config{HTTP: addr}}, {"--link", Config{Link: addr}}} {
+		c.c.Role, c.c.Secret, c.c.Log = Prefill, secret, quiet()
+		s, _ := serveFake(t, 4, "layout")
+		_, err := New(c.c, s)
+		if err == nil || strings.Count(err.Error(), addr) != 1 || !strings.Contains(err.Error(), "taken by another process; stop it, or choose another address with "+c.flag) {
+			t.Errorf("%s %s: %v", c.flag, addr, err)
+		}
+	}
+	s, _ := serveFake(t, 4, "layout")
+	if _, err := New(Config{Role: Unified, HTTP: "not an address", Log: quiet()}, s); err == nil || !strings.Contains(err.Error(), `listening on "not an address"`) || !strings.Contains(err.Error(), "HOST:PORT") {
+		t.Errorf("%v", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"baton/core/decode"
@@ -107,7 +108,7 @@ func build(c Config, s *Served) (*Worker, error) {
 	}
 	listener, err := net.Listen("tcp", c.HTTP)
 	if err != nil {
-		return nil, fmt.Errorf("worker: http: %w", err)
+		return nil, listenError("http", c.HTTP, err)
 	}
 	w := &Worker{
 		cfg: c, name: c.Name, boot: newBoot(), began: time.Now(), served: s, log: c.Log,
@@ -136,6 +137,14 @@ func build(c Config, s *Served) (*Worker, error) {
 	return w, nil
 }
 
+// listenError says what to do about an address that cannot be listened on.
+func listenError(what, addr string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("worker: %s: %s is taken by another process; stop it, or choose another address with --%s", what, addr, what)
+	}
+	return fmt.Errorf("worker: %s: listening on %q: %w; --%s wants HOST:PORT of this machine, as 127.0.0.1:9001, or port 0 for any", what, addr, err, what)
+}
+
 // connect makes the core with its end of the links.
 func (w *Worker) connect() error {
 	z, blocks := w.cfg.Sizes, w.served.Engine.Blocks()
@@ -149,7 +158,7 @@ func (w *Worker) connect() error {
 		w.node = n
 		link, err := tcp.Listen(w.cfg.Link, id, w.served.Engine, n)
 		if err != nil {
-			return fmt.Errorf("worker: link: %w", err)
+			return listenError("link", w.cfg.Link, err)
 		}
 		n.link, w.link, w.linkAddr, w.linkStat = link, link, link.Addr(), link.Stats
 		return nil

@@ -41,7 +41,7 @@ func (d *Decode) Dial(peer int32, addr string) {
 	conn := d.last
 	d.wg.Go(func() {
 		if err := d.link(peer, addr, conn); err != nil {
-			d.h.LinkFailed(peer, fmt.Errorf("fake: link to %s: %w", addr, err))
+			d.h.LinkFailed(peer, fmt.Errorf("fake: %w", err))
 		}
 	})
 }

@@ -60,7 +60,7 @@ func (d *Decode) Dial(peer int32, addr string) {
 	go func() {
 		defer d.wg.Done()
 		if err := d.link(peer, addr, conn); err != nil {
-			d.h.LinkFailed(peer, fmt.Errorf("tcp: link to %s: %w", addr, err))
+			d.h.LinkFailed(peer, err)
 		}
 	}()
 }
@@ -142,7 +142,7 @@ func (d *Decode) link(peer int32, addr string, conn room.Conn) error {
 	}
 	if err != nil {
 		_, _ = ctl.Close(), dat.Close()
-		return err
+		return named(err)
 	}
 	d.run(l, r, peer)
 	return nil

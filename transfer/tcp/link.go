@@ -91,13 +91,17 @@ func (l *link) own(f func() error) {
 	}()
 }
 
-// named gives errors of the network the names of package transfer.
+// named gives errors of the network the names of package transfer, and leaves the addresses out:
+// whoever hears of a link knows whose it is, and says so once.
 func named(err error) error {
+	var op *net.OpError
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("tcp: %w", transfer.ErrSilent)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("tcp: peer closed the connection")
+	case errors.As(err, &op):
+		return fmt.Errorf("tcp: %s: %w", op.Op, op.Err)
 	}
 	return err
 }
