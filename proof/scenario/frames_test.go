@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"baton/core/room"
@@ -26,7 +27,7 @@ func TestF01AFrameThatNobodyKnows(t *testing.T) {
 		q.Link = link.listener.Addr().String()
 		dec := open(t, d, worker.Decode, q)
 		<-held
-		link.inject([]byte(junk + junk + junk + junk))
+		link.inject([]byte(strings.Repeat(junk, 1000)))
 		until(t, "decode has given the room up", func() bool { return len(snapshot(t, d).Rooms) == 0 })
 		release()
 		<-pre.over
