@@ -100,17 +100,23 @@ func prefix(r io.Reader, name string, out io.Writer) (last string) {
 
 // leave asks the child to end and kills it if it takes longer than after, or at once when now
 // is closed.
-func (c *child) leave(after time.Duration, now <-chan struct{}) {
+func (c *child) leave(after time.Duration, now <-chan struct{}) (killed bool) {
 	c.stdin.Close()
 	late := time.NewTimer(after)
 	defer late.Stop()
 	select {
 	case <-c.exited:
-		return
+		return false
 	case <-late.C:
 	case <-now:
 	}
 	c.kill()
+	return true
+}
+
+// failed says whether the child, told to leave, ended badly, and not by our killing it.
+func (c *child) failed(killed bool) bool {
+	return c.err != nil && (!killed || c.cmd.ProcessState.Exited())
 }
 
 // kill ends the child and waits for its end.
@@ -119,10 +125,13 @@ func (c *child) kill() {
 	<-c.exited
 }
 
-// how says how it ended, in words.
+// how says how it ended, in words: its own last ones, if it did not end well.
 func (c *child) how() string {
-	if c.err == nil {
+	switch {
+	case c.err == nil:
 		return "exit status 0"
+	case c.last == "":
+		return c.err.Error()
 	}
-	return c.err.Error()
+	return c.err.Error() + ": " + c.last
 }

@@ -12,4 +12,8 @@
 //	F4  the fleet's secret is made at start, lives in memory and in the workers' environment,
 //	    and is in no argument, log or file
 //	F5  every goroutine and process that Run started has ended when it returns
+//	F6  a worker that drains is placed nothing on and is not killed for it; when nothing is left
+//	    on it, it is told to leave, and another life takes its place
+//	F7  a worker that is told to leave looks at its books and blocks a last time; what it finds
+//	    wrong there, which is its exit status, is Run's error
 package fleet

@@ -23,13 +23,16 @@ type fleet struct {
 	probes  http.Client
 	ready   sync.Once
 	serving chan struct{} // closed when a request can be served for the first time
+	mu      sync.Mutex
+	faults  []error // guarded by mu; what workers found at their ends
 }
 
 // ErrStopped says that Run was told to stop at once, with requests still live.
 var ErrStopped = errors.New("fleet: stopped at once")
 
 // Run serves until ctx ends, then drains: new requests are refused, live ones get
-// Times.Drain. It returns nil after a drain, ErrStopped when Now was closed.
+// Times.Drain. It returns nil after a drain, ErrStopped when Now was closed, and with either
+// what workers found wrong when they were told to leave (F7).
 func Run(ctx context.Context, c Config) error {
 	c.setDefaults()
 	if err := c.Check(); err != nil {
@@ -68,7 +71,14 @@ func Run(ctx context.Context, c Config) error {
 	}
 	dismiss()
 	kept.Wait()
-	return err
+	return errors.Join(append([]error{err}, f.faults...)...) // nobody writes faults any more
+}
+
+// fault keeps what a worker found wrong at its end.
+func (f *fleet) fault(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults = append(f.faults, err)
 }
 
 func listenError(addr string, err error) error {

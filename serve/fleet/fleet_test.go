@@ -29,7 +29,8 @@ import (
 )
 
 // The test binary is also the worker: with childEnv it runs one and ends with it.
-const childEnv, secretName = "FLEET_TEST_CHILD", "FLEET_TEST_SECRET"
+// faultEnv has it find something wrong at its end.
+const childEnv, secretName, faultEnv = "FLEET_TEST_CHILD", "FLEET_TEST_SECRET", "FLEET_TEST_FAULT"
 
 func TestMain(m *testing.M) {
 	role, name, child := strings.Cut(os.Getenv(childEnv), "/")
@@ -60,6 +61,10 @@ func runChild(role, name string) int {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
+	}
+	if os.Getenv(faultEnv) != "" {
+		fmt.Fprintln(os.Stderr, "a block is held")
+		return 4
 	}
 	return 0
 }
@@ -255,6 +260,92 @@ func TestAFrozenWorkerIsTakenOutAndReplaced(t *testing.T) {
 	if got, status := r.ask(p, turn); got != turn.Answer {
 		t.Errorf("%d %q, want %q", status, got, turn.Answer)
 	}
+}
+
+// A worker that is told to drain (by an operator, before an update) finishes what it has, gets
+// nothing new, and is replaced; it is not unhealthy, however long that takes (F6).
+func TestADrainingWorkerFinishesAndIsReplaced(t *testing.T) {
+	r := launch(t, func(c *Config) {
+		// Two bad answers in a row would be its death.
+		c.Times = Times{Probe: time.Millisecond, Answer: time.Minute, Frozen: time.Nanosecond, Pause: time.Millisecond}
+	})
+	before, _ := r.worker("decode-0")
+	body := `{"prompt":["a","b","c","d"],"max_tokens":1900,"ignore_eos":true,"stream":true}`
+	resp, err := http.Post(r.url+"/v1/completions", "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.ReadFull(resp.Body, make([]byte, 10)); err != nil {
+		t.Fatal(err)
+	}
+	told, err := http.Post("http://"+before.HTTP+"/drain", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told.Body.Close()
+	r.eventually("nothing is placed on it", func() bool {
+		w, _ := r.worker("decode-0")
+		return !w.Up || w.Boot != before.Boot
+	})
+	rest, err := io.ReadAll(resp.Body)
+	if err != nil || !strings.HasSuffix(string(rest), "data: [DONE]\n\n") {
+		t.Errorf("the stream at the draining worker: %v, …%s", err, rest[max(0, len(rest)-300):])
+	}
+	r.eventually("it is replaced", func() bool {
+		w, ok := r.worker("decode-0")
+		return ok && w.Up && w.Boot != before.Boot
+	})
+	rnd := rand.New(rand.NewPCG(9, 10))
+	p := recall.NewPrompt(rnd, 5)
+	turn := p.AskOne(rnd)
+	if got, status := r.ask(p, turn); got != turn.Answer {
+		t.Errorf("behind it: %d %q, want %q", status, got, turn.Answer)
+	}
+}
+
+// What a worker finds wrong at its end, a written canary or a held block, is Run's error (F7).
+func TestWhatAWorkerFindsAtItsEndIsSaid(t *testing.T) {
+	var log lockedBuffer
+	r := launch(t, func(c *Config) {
+		c.Times.Leave = time.Minute
+		c.Log = slog.New(slog.NewTextHandler(&log, nil))
+		start := c.Command
+		c.Command = func(role, name string) *exec.Cmd {
+			cmd := start(role, name)
+			if role == gateway.RoleDecode {
+				cmd.Env = append(cmd.Env, faultEnv+"=1")
+			}
+			return cmd
+		}
+	})
+	r.stop()
+	<-r.ended
+	if r.err == nil || !strings.Contains(r.err.Error(), "decode-0") || !strings.Contains(r.err.Error(), "exit status 4: a block is held") ||
+		strings.Contains(r.err.Error(), "prefill-0") {
+		t.Errorf("Run returned %v", r.err)
+	}
+	if !strings.Contains(log.String(), "level=ERROR") {
+		t.Errorf("no error is logged:\n%s", log.String())
+	}
+}
+
+// lockedBuffer is a log that may be read while it is written.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedBuffer) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 // When a worker stays frozen, its end is the end of its legs, long before any budget of a

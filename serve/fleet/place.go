@@ -36,6 +36,9 @@ func (p *place) keep(ctx context.Context) error {
 		if !everJoined && failures >= firstTries {
 			return fmt.Errorf("fleet: worker %s could not start: %s", p.name, l.how)
 		}
+		if l.found == drained {
+			l.served = steadyAfter // somebody wished it: no failure, and no row of them
+		}
 		pause := pauses.after(l.served)
 		p.f.Log.Warn("worker ended, it is started again", "worker", p.name, "cause", l.how, "after", pause)
 		select {
@@ -67,8 +70,18 @@ func (b *backoff) after(served time.Duration) time.Duration {
 type life struct {
 	joined bool          // it came onto the gateway's roster
 	served time.Duration // since then
+	found  finding       // what ended it, if that was watch's word
 	how    string        // it ended
 }
+
+// finding is why watch wants a worker to end.
+type finding uint8
+
+const (
+	_       finding = iota
+	frozen          // its health was not good for too long
+	drained         // it was told to drain, and nothing is left on it
+)
 
 // live is one life of the worker, from its start to its end.
 func (p *place) live(ctx context.Context) life {
@@ -84,11 +97,7 @@ func (p *place) live(ctx context.Context) life {
 	case line := <-c.ready:
 		return p.serve(ctx, c, line)
 	case <-c.exited:
-		how := c.how()
-		if c.last != "" {
-			how += ": " + c.last
-		}
-		return life{how: how}
+		return life{how: c.how()}
 	case <-late.C:
 		c.kill()
 		return life{how: fmt.Sprintf("not ready after %v", p.f.Times.Start)}
@@ -118,10 +127,10 @@ func (p *place) serve(ctx context.Context, c *child, line readyLine) life {
 	// the fleet ends.
 	defer g.Leave(context.WithoutCancel(ctx), id)
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
-	frozen, watched := make(chan struct{}), make(chan struct{})
+	found, watched := make(chan finding, 1), make(chan struct{})
 	go func() {
 		defer close(watched)
-		p.watch(watching, id, line.HTTP, frozen)
+		p.watch(watching, id, line.HTTP, found)
 	}()
 	defer func() {
 		stop()
@@ -131,23 +140,40 @@ func (p *place) serve(ctx context.Context, c *child, line readyLine) life {
 	select {
 	case <-c.exited:
 		l.how = c.how()
-	case <-frozen:
-		c.kill()
-		l.how = fmt.Sprintf("killed: its health was not good for %v", p.f.Times.Frozen)
+	case l.found = <-found:
+		if l.found == frozen {
+			c.kill()
+			l.how = fmt.Sprintf("killed: its health was not good for %v", p.f.Times.Frozen)
+			break
+		}
+		p.dismiss(c)
+		l.how = c.how()
 	case <-ctx.Done():
-		c.leave(p.f.Times.Leave, p.f.Now)
+		p.dismiss(c)
 		l.how = "the fleet ends"
 	}
 	l.served = time.Since(began)
 	return l
 }
 
-// watch asks for the worker's health until ctx ends, and closes frozen when it was bad for too
-// long.
-func (p *place) watch(ctx context.Context, id int32, addr string, frozen chan<- struct{}) {
+// dismiss asks a worker that has joined to leave. How it leaves is its last word about its
+// blocks (F7).
+func (p *place) dismiss(c *child) {
+	killed := c.leave(p.f.Times.Leave, p.f.Now)
+	switch {
+	case c.failed(killed):
+		p.f.Log.Error("worker found something wrong at its end", "worker", p.name, "cause", c.how())
+		p.f.fault(fmt.Errorf("fleet: worker %s found something wrong at its end: %s", p.name, c.how()))
+	case killed:
+		p.f.Log.Warn("worker did not leave and was killed", "worker", p.name, "after", p.f.Times.Leave)
+	}
+}
+
+// watch asks for the worker's health until ctx ends, or until it finds why the worker has to.
+func (p *place) watch(ctx context.Context, id int32, addr string, found chan<- finding) {
 	tick := time.NewTicker(p.f.Times.Probe)
 	defer tick.Stop()
-	bad, badSince := 0, time.Time{}
+	bad, badSince, draining := 0, time.Time{}, false
 	for {
 		select {
 		case <-tick.C:
@@ -155,41 +181,52 @@ func (p *place) watch(ctx context.Context, id int32, addr string, frozen chan<- 
 			return
 		}
 		asked := time.Now()
-		err := p.healthy(ctx, addr)
+		h, err := p.health(ctx, addr)
 		if ctx.Err() != nil {
 			return
 		}
-		if err == nil {
-			if bad >= badInRow {
-				p.f.Log.Warn("worker is healthy again", "worker", p.name, "after", time.Since(badSince))
+		if err != nil {
+			if bad == 0 {
+				badSince = time.Now()
 			}
-			bad = 0
-			p.f.gateway.Health(ctx, id, asked, true)
+			if bad++; bad == badInRow {
+				p.f.Log.Warn("worker is not healthy, nothing is placed on it", "worker", p.name, "cause", err.Error())
+				p.f.gateway.Health(ctx, id, asked, false)
+			}
+			if time.Since(badSince) > p.f.Times.Frozen {
+				found <- frozen
+				return
+			}
 			continue
 		}
-		if bad == 0 {
-			badSince = time.Now()
+		if bad >= badInRow {
+			p.f.Log.Warn("worker is healthy again", "worker", p.name, "after", time.Since(badSince))
 		}
-		if bad++; bad == badInRow {
-			p.f.Log.Warn("worker is not healthy, nothing is placed on it", "worker", p.name, "cause", err.Error())
+		bad = 0
+		switch {
+		case !h.Draining:
+			p.f.gateway.Health(ctx, id, asked, true)
+		case !draining: // legs that are on their way to it are refused, and tried elsewhere
+			draining = true
+			p.f.Log.Info("worker drains, nothing is placed on it", "worker", p.name)
 			p.f.gateway.Health(ctx, id, asked, false)
-		}
-		if time.Since(badSince) > p.f.Times.Frozen {
-			close(frozen)
+		case h.Live == 0:
+			found <- drained
 			return
 		}
 	}
 }
 
-func (p *place) healthy(ctx context.Context, addr string) error {
-	var h observe.Health
+// health returns what a worker says of itself; it is an error if that is not good. A worker
+// that drains is healthy (F6).
+func (p *place) health(ctx context.Context, addr string) (h observe.Health, err error) {
 	if err := p.get(ctx, "http://"+addr+"/health", &h); err != nil {
-		return err
+		return h, err
 	}
-	if !h.OK || h.Draining {
-		return fmt.Errorf("fleet: ok %v, draining %v: %s", h.OK, h.Draining, h.Reason)
+	if !h.OK {
+		return h, fmt.Errorf("fleet: the worker says of its health: %s", h.Reason)
 	}
-	return nil
+	return h, nil
 }
 
 type serverInfo struct {
