@@ -1,0 +1,145 @@
+package fleetsim
+
+import (
+	"time"
+
+	"baton/core/relay"
+	"baton/core/room"
+)
+
+// request is the ledger's row of one client.
+type request struct {
+	gw       *node
+	life     uint32        // of the gateway that took it
+	arrived  time.Duration // true time; the deadline is on the gateway's clock
+	deadline time.Duration
+	total    time.Duration
+	tokens   int
+	most     int
+	prompt   uint64
+	text     []uint64 // the right output
+	got      int
+	unread   int // tokens that the gateway keeps for the client
+	came     bool
+	ended    bool
+	lost     bool // the gateway died
+	gone     bool // the client left, or was given up
+	stalled  bool
+	quits    bool // leaves at the first failure
+	refused  bool // somebody full turned it away
+	late     bool // a worker said that its time is over
+	outcome  room.Outcome
+	legs     []*leg
+	over     bool // forgotten by the gateway
+}
+
+func (r *request) finished(token uint64, made int) bool { return made == r.most || stops(token) }
+
+// tooLarge says that no pool holds the request.
+func (w *World) tooLarge(r *request) bool {
+	return room.BlocksFor(r.tokens) > w.plan.blocks[0] || room.BlocksFor(r.tokens+r.most) > w.plan.blocks[1]
+}
+
+// arrive lets a client come.
+func (w *World) arrive(n *node, c *choice) {
+	r := &w.reqs[c.req]
+	if !n.up {
+		return // connection refused: nobody accepted it
+	}
+	budgets := w.plan.budgets
+	budgets.Total = c.total
+	r.quits = c.b == 1
+	r.came, r.gw, r.life, r.arrived, r.deadline, r.total = true, n, n.life, w.now, n.clock.read(w.now)+c.total, c.total
+	r.tokens, r.most, r.prompt = c.size, c.more, mix(w.plan.seed+uint64(c.req)<<32)
+	if w.tooLarge(r) {
+		w.sights.see(tooLarge)
+	} else {
+		r.text = text(r.prompt, r.tokens, r.most)
+	}
+	g := n.g
+	r.refused = g.core.Running() >= limits.MaxRunning && g.core.Queue().Len >= limits.MaxQueued
+	g.live++
+	if w.trace != nil {
+		w.say(c.req, n, "request %d arrives: %d tokens, %v", c.req, c.size, c.total)
+	}
+	if !w.plan.weather.prompt() {
+		w.queue.push(event{at: n.clock.when(r.deadline) + graceGateway, kind: judgeReq, node: int32(n.id), n: int32(c.req)})
+	}
+	w.stepG(n, relay.Event{Kind: relay.Arrive, Req: uint64(c.req), Budgets: budgets})
+}
+
+// clientGone lets a client leave, or be given up.
+func (w *World) clientGone(n *node, req int) {
+	r := &w.reqs[req]
+	if r.ended || r.lost || r.gone || !r.came {
+		return
+	}
+	w.sights.left(n, uint64(req))
+	r.gone = true
+	if w.trace != nil {
+		w.say(req, n, "the client of request %d leaves", req)
+	}
+	w.stepG(n, relay.Event{Kind: relay.ClientGone, Req: uint64(req)})
+}
+
+// clientGets judges one token that goes to a client.
+func (w *World) clientGets(n *node, e *relay.Effect) {
+	r := &w.reqs[e.Req]
+	switch {
+	case r.ended || r.lost:
+		w.fail("STREAM", int(e.Req), "request %d gets a token after its end", e.Req)
+	case int(n.g.k) != r.got:
+		w.fail("STREAM", int(e.Req), "request %d gets token %d of try %d, after %d tokens", e.Req, n.g.k, e.Attempt, r.got)
+	case r.got >= len(r.text) || n.g.token != r.text[r.got]:
+		w.fail("STREAM", int(e.Req), "token %d of request %d is wrong: decode read other KV than the prompt's", r.got, e.Req)
+	}
+	r.got++
+	if w.trace != nil && (r.got == 1 || r.got == len(r.text)) {
+		w.say(int(e.Req), n, "token %d of %d to the client", r.got, len(r.text))
+	}
+	if !r.stalled {
+		r.unread = 0
+		return
+	}
+	if r.unread++; r.unread > clientUnread && !r.gone {
+		w.sights.see(slowClient)
+		r.gone = true
+		n.g.todo = append(n.g.todo, relay.Event{Kind: relay.ClientGone, Req: e.Req})
+	}
+}
+
+// clientEnds judges the one end of a request.
+func (w *World) clientEnds(n *node, e *relay.Effect) {
+	r := &w.reqs[e.Req]
+	if r.ended || r.lost {
+		w.fail("STREAM", int(e.Req), "request %d ends twice", e.Req)
+		return
+	}
+	r.ended, r.outcome = true, e.Outcome
+	if w.trace != nil {
+		w.say(int(e.Req), n, "the client of request %d reads %s", e.Req, e.Outcome)
+	}
+	w.judgeOutcome(r, int(e.Req))
+	r.forgotten(n)
+}
+
+// forgotten counts a request that the gateway's core has to have forgotten now.
+func (r *request) forgotten(n *node) {
+	if !r.ended || r.over {
+		return
+	}
+	for _, l := range r.legs {
+		if !l.released {
+			return
+		}
+	}
+	r.over = true
+	n.g.live--
+}
+
+// heardOf notes what a worker said, for the causes that it explains.
+func (w *World) heardOf(l *leg, o room.Outcome) {
+	r := &w.reqs[l.req]
+	r.refused = r.refused || o.Cause == room.Overload
+	r.late = r.late || o.Cause == room.Deadline
+}

@@ -1,0 +1,206 @@
+package fleetsim
+
+import (
+	"slices"
+	"time"
+
+	"baton/core/decode"
+	"baton/core/room"
+)
+
+// decoder drives one decode core as serve/worker does.
+type decoder struct {
+	core      *decode.Core
+	boot      room.Boot
+	out       decode.Effects
+	todo      []decode.Event
+	stepping  bool
+	pool      pool
+	links     []*link
+	dials     []*link
+	rooms     map[room.ID]*outputRoom
+	running   []decode.StepItem
+	answering *leg  // whose Request is stepped
+	asking    *link // whose ChunkArrived is stepped
+	results   []decode.Result
+}
+
+// outputRoom is what the driver keeps of a leg.
+type outputRoom struct {
+	leg   *leg
+	lease room.Lease
+	until time.Duration // ghost: when its time is over, true time
+	first uint64        // token, from the side data
+	last  uint64        // newest token
+	made  int
+	cut   bool // a line was dropped: the answer may only fail
+}
+
+func (w *World) configD(boot room.Boot) decode.Config {
+	return decode.Config{Boot: boot, Blocks: w.plan.blocks[1], QueuedMax: w.plan.queued, RunningMax: w.plan.slots, ChunkTokens: chunkTokens}
+}
+
+func (w *World) newDecoder(n *node) *decoder {
+	boot := room.Boot(n.rng.next() | 1)
+	return &decoder{core: decode.New(w.configD(boot)), boot: boot, pool: newPool(w.plan.blocks[1], &n.rng), rooms: map[room.ID]*outputRoom{}}
+}
+
+// stepD gives a decode core an event and does its effects, then what came of them.
+func (w *World) stepD(n *node, ev decode.Event) {
+	d := n.d
+	d.todo = append(d.todo, ev)
+	if d.stepping {
+		return
+	}
+	d.stepping = true
+	for i := 0; i < len(d.todo); i++ {
+		d.out.Reset()
+		w.events++
+		d.core.Step(n.clock.read(w.now), d.todo[i], &d.out)
+		for j := range d.out.List {
+			w.doD(n, &d.out.List[j])
+		}
+	}
+	d.todo, d.stepping = d.todo[:0], false
+	w.truthD(n)
+	w.rearm(n)
+}
+
+func (w *World) doD(n *node, e *decode.Effect) {
+	d := n.d
+	switch e.Kind {
+	case decode.Accept:
+		l := d.answering
+		d.rooms[e.Room] = &outputRoom{leg: l, until: l.until}
+		w.accept(n, l)
+	case decode.Refuse:
+		w.refuse(n, d.answering, e.Outcome)
+	case decode.Dial:
+		w.dial(n, e.Peer)
+	case decode.SendPrealloc:
+		w.offer(n, e)
+	case decode.SendCancel:
+		w.giveUp(n, e)
+	case decode.Place:
+		k := d.asking
+		d.asking = nil
+		if e.OK {
+			k.table = e.Blocks
+			w.enter(n, k)
+		}
+	case decode.Step:
+		d.running = e.Items
+		for i := range e.Items {
+			d.pool.in(e.Items[i].Blocks)
+		}
+		w.queue.push(event{at: w.now + w.cost(n, 300*time.Microsecond, 5*time.Millisecond), kind: stepDone, node: int32(n.id), life: n.life})
+	case decode.Begin:
+		r := d.rooms[e.Room]
+		r.last, r.made = r.first, 1
+		d.todo = append(d.todo, decode.Event{Kind: decode.Begun, Room: e.Room, OK: true, Finished: w.reqs[r.leg.req].finished(r.last, 1)})
+	case decode.Emit:
+		w.emit(n, e.Room)
+	case decode.Freed:
+		w.freed(n, &d.pool, e.Blocks)
+	case decode.End:
+		r := d.rooms[e.Room]
+		if r == nil {
+			w.end(n, nil, e.Room, e.Outcome)
+			return
+		}
+		delete(d.rooms, e.Room)
+		o := e.Outcome
+		if r.cut && o.Kind == room.Success { // the dropped line was the last
+			o = room.Fail(room.Overload)
+		}
+		w.end(n, r.leg, e.Room, o)
+	}
+}
+
+// enter lets a receiver into its blocks, which nobody else may be inside of.
+func (w *World) enter(n *node, k *link) {
+	for _, b := range k.table {
+		if n.d.pool.inside[b] > 0 {
+			w.fail("OWN", w.of(k.cur.room), "decode %d lets a receiver into block %d, which is in use", n.at, b)
+		}
+	}
+	n.d.pool.in(k.table)
+}
+
+// offer sends a Prealloc over the connection that it names.
+func (w *World) offer(n *node, e *decode.Effect) {
+	r := n.d.rooms[e.Room]
+	if r.lease != e.Prealloc.Lease {
+		r.lease = e.Prealloc.Lease
+		req := &w.reqs[r.leg.req]
+		n.d.pool.held += room.BlocksFor(req.tokens + req.most)
+	}
+	if k := n.d.link(e.Conn); k != nil {
+		m := w.compose(n, k, linkPrealloc)
+		m.prealloc, m.until = e.Prealloc, r.until
+		w.post(m)
+	}
+	if w.trace != nil {
+		w.say(r.leg.req, n, "Prealloc ▶ %s", e.Prealloc.Lease)
+	}
+}
+
+// giveUp sends a Cancel, and a receiver of that lease leaves.
+func (w *World) giveUp(n *node, e *decode.Effect) {
+	k := n.d.link(e.Conn)
+	if k == nil {
+		return
+	}
+	m := w.compose(n, k, linkCancel)
+	m.cancel = e.Cancel
+	w.post(m)
+	if w.trace != nil {
+		w.say(w.of(e.Room), n, "Cancel ▶ %s", e.Cancel.Cause)
+	}
+	if k.receiver != 0 && k.cur.lease == e.Cancel.Lease && !k.early {
+		k.early = true
+		w.queue.push(event{at: w.now + w.cost(n, 10*time.Microsecond, 200*time.Microsecond), kind: leftEarly, node: int32(n.id), life: n.life, link: k, n: k.receiver})
+	}
+}
+
+func (d *decoder) link(conn room.Conn) *link {
+	if i := slices.IndexFunc(d.links, func(k *link) bool { return k.conn == conn && k.dUp }); i >= 0 {
+		return d.links[i]
+	}
+	return nil
+}
+
+// stepDoneD samples one token for each room of the step, from the blocks as they are now.
+func (w *World) stepDoneD(n *node) {
+	d := n.d
+	d.results = d.results[:0]
+	ok := !n.failStep
+	w.failed(n)
+	for i := range d.running {
+		it := &d.running[i]
+		d.pool.out(it.Blocks)
+		r := d.rooms[it.Room]
+		r.last = sampled(d.pool.decodeToken(it.Room, r.last, int(it.From), it.Blocks), r.made)
+		r.made++
+		d.results = append(d.results, decode.Result{Room: it.Room, OK: ok, Finished: w.reqs[r.leg.req].finished(r.last, r.made)})
+	}
+	d.running = nil
+	w.stepD(n, decode.Event{Kind: decode.StepDone, Results: d.results})
+}
+
+// emit sends the newest token to the gateway; one that does not read loses its room.
+func (w *World) emit(n *node, id room.ID) {
+	r := n.d.rooms[id]
+	if r.leg.unread >= unreadMax {
+		w.sights.see(slowGateway)
+		w.reqs[r.leg.req].refused = true
+		r.cut = true
+		n.d.todo = append(n.d.todo, decode.Event{Kind: decode.Abort, Room: id, Cause: room.Overload})
+		return
+	}
+	r.leg.unread++
+	m := w.message()
+	m.kind, m.from, m.to, m.life, m.leg = legToken, int32(n.id), int32(r.leg.gw.id), r.leg.gwLife, r.leg
+	m.token, m.k = r.last, int32(r.made-1)
+	w.send(&r.leg.in, m)
+}

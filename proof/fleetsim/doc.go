@@ -1,0 +1,47 @@
+// Package fleetsim is a whole fleet in one thread and in virtual time, from one seed: several
+// gateways, prefill and decode workers on the production cores (core/relay, core/prefill,
+// core/decode, core/blocks), the links between them, and everything that goes wrong in a bad
+// minute. A seed that breaks an invariant is made short and drawn as a sequence chart.
+//
+// It decides nothing for a core: every effect is done as its driver does it. It reads no clock
+// and no random source of the system, so that a seed runs the same way twice; Run does run it
+// twice and compares. cmd/baton (verify) and proof/gate import it, nothing else does.
+//
+// # What is modelled
+//
+// Time: every node has a clock of its own, with an offset and up to clockSkewMax of drift; its
+// cores see nothing else, and its timers fire when that clock says so. Network: a direction
+// between two nodes delays, stalls and heals, or stays dead for ever; a connection over it is
+// ordered, as TCP is, and ends at each side when that side notices. Nodes crash and come back
+// with a new boot, freeze like a stopped process, and slow down. Pools are small. Clients leave,
+// stop reading, ask for too much, bring short deadlines, and come and go in storms.
+//
+// The engine is an oracle. A block holds a digest of the tokens up to it, shifted by the room
+// that computed it; a token is a function of the blocks that are really read; so one wrong,
+// stale or missing block changes the text, and the right text is computed beside it. Freed
+// blocks are overwritten.
+//
+// Faults begin in the first half of a run. In the second all heals, but for links that a seed
+// chose to leave dead.
+//
+// # What is judged (DESIGN §2)
+//
+//	TERM     a request ends by its deadline on its gateway's clock, to graceGateway; a room at a
+//	         worker by its own, to graceWorker for what touches memory. Freezes are added
+//	PROMPT   in seeds whose faults all heal or are noticed, no timer of a core fires at all, and
+//	         everything ends
+//	ALONE    the same as TERM, on both sides of links that stay dead
+//	RELEASE  legs are released once and only when they are over, pools and loads return to zero
+//	QUIET    no block is freed while a step, write or receiver is inside; no try starts before
+//	         the last one is fenced
+//	OWN      a receiver goes into blocks that are its room's alone
+//	STREAM   a client gets the exact text, in order, once, and one end
+//	CAUSE    every outcome and every blame is explained by what was done to that request; a
+//	         client's mistake blames nobody
+//	TRUTH    views, counts and queues equal the ledger of this world, after every step
+//	BOUND    no table passes its limit, and after the last tombstone all are empty
+//	SAFETY   no assertion of a core fails
+//
+// Sights (sight.go) are what a sweep of seeds has to meet at least once: one that never retries,
+// never crashes a gateway or never aborts a room in some phase checks nothing, and fails.
+package fleetsim

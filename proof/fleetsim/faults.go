@@ -1,0 +1,219 @@
+package fleetsim
+
+import (
+	"time"
+
+	"baton/core/decode"
+	"baton/core/prefill"
+	"baton/core/room"
+)
+
+// cause of trouble at a node, to be held against outcomes and blames.
+type cause uint8
+
+const (
+	byCrash cause = iota
+	byFreeze
+	bySlow
+	byNet
+	byLink
+	byBytes
+	byStep
+	byDrain
+	causes = iota
+)
+
+// struck notes that something happened at a node.
+func (w *World) struck(n *node, c cause) { n.trouble[c] = max(n.trouble[c], w.now) }
+
+// strike does one choice of the plan.
+func (w *World) strike(i int) {
+	c := &w.plan.choices[i]
+	n := w.nodes[c.a]
+	if c.kind == leave || c.kind == stall {
+		r := &w.reqs[c.req]
+		if !r.came || r.lost {
+			return
+		}
+		n = r.gw
+	}
+	if n.up && n.frozenAt != 0 && c.kind <= stall {
+		n.held = append(n.held, event{at: w.now, kind: strike, node: int32(n.id), life: n.life, n: int32(i)})
+		return
+	}
+	switch c.kind {
+	case arrive:
+		w.arrive(n, c)
+		return
+	case leave:
+		w.clientGone(n, c.req)
+		return
+	case stall:
+		w.reqs[c.req].stalled = true
+		w.queue.push(event{at: w.now + c.lasts, kind: reads, node: world, n: int32(c.req)})
+		return
+	}
+	if !n.up {
+		return
+	}
+	until := w.now + c.lasts
+	if c.lasts == never {
+		until = never
+		w.sights.see(neverHeals)
+	}
+	if w.trace != nil {
+		w.sayFault(c)
+	}
+	w.begin(n, c, until)
+	if c.lasts != never {
+		w.queue.push(event{at: until, kind: heal, node: world, n: int32(i)})
+	}
+}
+
+// begin begins a fault.
+func (w *World) begin(n *node, c *choice, until time.Duration) {
+	trouble := func(n *node, x cause) { n.trouble[x] = max(n.trouble[x], until) }
+	switch c.kind {
+	case crash:
+		trouble(n, byCrash)
+		w.crash(n)
+	case freeze:
+		trouble(n, byFreeze)
+		w.freeze(n)
+	case slow:
+		trouble(n, bySlow)
+		n.slow = c.size
+	case deaden:
+		trouble(n, byNet)
+		trouble(w.nodes[c.b], byNet)
+		w.deadDirection(n, w.nodes[c.b])
+	case lag:
+		trouble(n, byNet)
+		trouble(w.nodes[c.b], byNet)
+		w.dir(c.a, c.b).lags++
+	case cut:
+		for _, k := range n.links() {
+			if k.p == w.nodes[c.b] && n.frozenAt == 0 {
+				w.endLink(n, k)
+			}
+		}
+	case corrupt:
+		if p := w.nodes[c.b]; p.up {
+			p.damaged = n
+		}
+	case stepFail:
+		n.failStep = true
+	case drain:
+		trouble(n, byDrain)
+		w.drain(n)
+	}
+}
+
+// heal ends what a choice began.
+func (w *World) heal(i int) {
+	c := &w.plan.choices[i]
+	n := w.nodes[c.a]
+	switch c.kind {
+	case crash:
+		if !n.up {
+			w.boot(n)
+			w.sayNode(n, "%s %d starts again", roleNames[n.role], n.at)
+		}
+	case freeze:
+		w.thaw(n)
+	case slow:
+		n.slow = 0
+	case deaden:
+		w.healDirection(n, w.nodes[c.b])
+		w.sayNode(n, "%s %d reaches %s %d again", roleNames[n.role], n.at, roleNames[w.nodes[c.b].role], w.nodes[c.b].at)
+	case corrupt:
+		w.nodes[c.b].damaged = nil
+	case lag:
+		w.dir(c.a, c.b).lags--
+	case drain:
+		if n.up && n.draining { // its grace is over
+			w.struck(n, byCrash)
+			w.crash(n)
+			w.boot(n)
+		}
+	}
+}
+
+// crash ends a process at once. Its kernel resets what is connected to it.
+func (w *World) crash(n *node) {
+	w.sights.see(crashes + sight(n.role))
+	w.thaw(n)
+	n.up, n.slow, n.failStep, n.damaged = false, 0, false, nil
+	links := n.links()
+	n.worker = -1
+	for i := range w.reqs {
+		r := &w.reqs[i]
+		for _, l := range r.legs {
+			switch {
+			case n.role == gatewayRole && l.gw == n && l.gwLife == n.life && !l.final:
+				l.final = true
+				w.hangUp(l)
+			case l.worker == n && l.life == n.life && l.accepted:
+				l.accepted = false
+				w.sendLeg(n, l, legReset, room.Outcome{})
+			}
+		}
+		if n.role == gatewayRole && r.gw == n && r.life == n.life && !r.ended {
+			r.lost = true
+		}
+	}
+	for _, k := range links {
+		w.tell(n, k, linkEnded)
+	}
+	n.g, n.p, n.d = nil, nil, nil
+}
+
+// freeze stops a process; its kernel goes on taking what arrives.
+func (w *World) freeze(n *node) {
+	if n.frozenAt != 0 {
+		return
+	}
+	w.sights.see(frozenNode)
+	n.frozenAt = max(w.now, 1)
+	for _, x := range w.nodes {
+		if x != n && x.up {
+			w.quiet(n, x)
+		}
+	}
+}
+
+// thaw lets it go on, with everything that came meanwhile.
+func (w *World) thaw(n *node) {
+	if n.frozenAt == 0 {
+		return
+	}
+	w.sayNode(n, "%s %d goes on", roleNames[n.role], n.at)
+	n.frozen += w.now - n.frozenAt
+	n.frozenAt = 0
+	held := n.held
+	n.held = nil
+	for i := range held {
+		held[i].at = w.now
+		w.queue.push(held[i]) // in the order in which they came
+	}
+	if n.p == nil {
+		return
+	}
+	for _, k := range n.p.links {
+		w.pump(n, k)
+	}
+}
+
+// drain tells a worker to take nothing new.
+func (w *World) drain(n *node) {
+	if n.frozenAt != 0 || n.role == gatewayRole {
+		return
+	}
+	w.sights.see(drained)
+	n.draining = true
+	if n.role == prefillRole {
+		w.stepP(n, prefill.Event{Kind: prefill.Drain})
+	} else {
+		w.stepD(n, decode.Event{Kind: decode.Drain})
+	}
+}

@@ -1,0 +1,272 @@
+package fleetsim
+
+import (
+	"time"
+
+	"baton/core/relay"
+	"baton/core/room"
+	"baton/transfer"
+)
+
+// ghost is what the world knows of a room.
+type ghost struct {
+	req             int
+	prefill, decode *node
+}
+
+// of returns the request of a room, for charts.
+func (w *World) of(id room.ID) int {
+	if g := w.rooms[id]; g != nil {
+		return g.req
+	}
+	return 0
+}
+
+const (
+	// graceGateway is how much later than its deadline a request may end: its timer is exact.
+	graceGateway = time.Millisecond
+	// graceWorker is how much later a room may: what still touches its memory is bounded by the
+	// silence of links, and by the slowest step.
+	graceWorker = transfer.SilenceDefault + 2*time.Second
+	// again is after what time a judge who found a frozen node looks again.
+	again = 50 * time.Millisecond
+)
+
+// judgeRequest is called when a request's time is over.
+func (w *World) judgeRequest(n *node, req int) {
+	r := &w.reqs[req]
+	switch {
+	case r.ended || r.lost:
+	case n.frozenAt != 0:
+		w.queue.push(event{at: w.now + again, kind: judgeReq, node: int32(n.id), n: int32(req)})
+	default:
+		w.fail("TERM", req, "request %d has not ended at its deadline of %v, %v after it came", req, r.total, w.now-r.arrived)
+	}
+}
+
+// judgeLater has a room judged when its time at a worker is over. The worker's clock may be
+// slower than the gateway's.
+func (w *World) judgeLater(n *node, id room.ID, until time.Duration) {
+	if w.plan.weather.prompt() {
+		return
+	}
+	m := w.message()
+	m.room, m.frozen = id, n.frozen
+	at := until + max(0, until-w.now)/40 + graceWorker
+	w.queue.push(event{at: at, kind: judgeRoom, node: int32(n.id), life: n.life, m: m})
+}
+
+func (w *World) judgeRoom(n *node, e *event) {
+	m := e.m
+	if n.up && n.life == e.life {
+		view, there := w.view(n, m.room)
+		extra := n.frozen - m.frozen
+		switch {
+		case !there:
+		case n.frozenAt != 0 || extra > 0:
+			m.frozen = n.frozen
+			w.queue.push(event{at: w.now + max(extra, again), kind: judgeRoom, node: e.node, life: e.life, m: m})
+			return
+		default:
+			w.fail(w.termOf(n), w.of(m.room), "room %s is still %s at %s %d, after its deadline", m.room, view.Phase, roleNames[n.role], n.at)
+		}
+	}
+	w.free(m)
+}
+
+// termOf is TERM, or ALONE at a node that a dead link parts from others for ever.
+func (w *World) termOf(n *node) string {
+	if n.trouble[byNet] == never {
+		return "ALONE"
+	}
+	return "TERM"
+}
+
+func (w *World) view(n *node, id room.ID) (v room.View, ok bool) {
+	rooms := n.rooms()
+	if rooms == nil {
+		return v, false
+	}
+	for x := range rooms {
+		if x.Room == id {
+			return x, true
+		}
+	}
+	return v, false
+}
+
+// rooms lists the live rooms of a worker.
+func (n *node) rooms() func(yield func(room.View) bool) {
+	switch {
+	case n.p != nil:
+		return n.p.core.Rooms
+	case n.d != nil:
+		return n.d.core.Rooms
+	}
+	return nil
+}
+
+// judgeOutcome demands that what a client reads has happened to it.
+func (w *World) judgeOutcome(r *request, req int) {
+	o := r.outcome
+	w.sights.see(outcomes + sight(o.Cause))
+	took := w.now - r.arrived
+	ok := true
+	switch o.Cause {
+	case room.NoCause:
+		if o.Kind != room.Success || r.got != len(r.text) {
+			w.fail("STREAM", req, "request %d reads %s after %d of %d tokens", req, o, r.got, len(r.text))
+		}
+	case room.ClientError:
+		ok = w.tooLarge(r)
+	case room.Cancelled:
+		ok = r.gone
+	case room.Overload:
+		ok = r.refused || took >= w.plan.budgets.Queue*98/100 || w.hit(r, byDrain)
+	case room.Deadline: // of the request, or of a budget
+		ok = took >= min(r.total, w.plan.budgets.FirstToken, w.plan.budgets.Gap)*97/100
+	case room.WorkerLost:
+		ok = w.hit(r, byCrash, byFreeze, byNet, byLink, byDrain)
+	case room.TransferFailed:
+		ok = w.hit(r, byBytes, byLink, byNet, byCrash, byFreeze)
+	case room.Internal:
+		ok = w.hit(r, byStep)
+	}
+	switch {
+	case !ok:
+		w.fail("CAUSE", req, "request %d reads %s, and nothing of the kind happened to it", req, o)
+	case w.tooLarge(r) && o.Kind == room.Success:
+		w.fail("CAUSE", req, "request %d is a success, and no pool holds it", req)
+	}
+}
+
+// hit says whether one of these causes struck a node of the request since shortly before it came.
+func (w *World) hit(r *request, list ...cause) bool {
+	for _, c := range list {
+		if r.gw.trouble[c] >= r.arrived-time.Second {
+			return true
+		}
+		for _, l := range r.legs {
+			if l.worker.trouble[c] >= r.arrived-time.Second {
+				return true
+			}
+		}
+		if len(r.legs) == 0 { // nobody was there to serve it
+			for _, n := range w.nodes {
+				if n.trouble[c] >= r.arrived-w.plan.budgets.Place-pollAfter {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// judgeBlame demands that a worker is blamed for what it did.
+func (w *World) judgeBlame(n *node, e *relay.Effect) {
+	r := &w.reqs[e.Req]
+	switch {
+	case e.Cause == room.ClientError || e.Cause == room.Cancelled:
+		w.fail("CAUSE", int(e.Req), "worker %d is blamed for %s", e.Worker, e.Cause)
+		return
+	case e.Cause != room.WorkerLost:
+		return
+	}
+	w.sights.see(blamed)
+	m := n.g.member(e.Worker)
+	if m == nil {
+		return
+	}
+	for _, c := range []cause{byCrash, byFreeze, byNet, byLink, byDrain} {
+		if m.node.trouble[c] >= r.arrived-time.Second || n.trouble[c] >= r.arrived-time.Second {
+			return
+		}
+	}
+	w.fail("CAUSE", int(e.Req), "%s %d is blamed for being lost, and nothing happened to it since request %d came", roleNames[m.node.role], m.node.at, e.Req)
+}
+
+// truthG compares a gateway's counts with the ledger, and its views now and then.
+func (w *World) truthG(n *node) {
+	g := n.g
+	running, queued := g.core.Running(), g.core.Queue().Len
+	if running+queued != g.live {
+		w.fail("TRUTH", 0, "gateway %d counts %d running and %d queued requests, the ledger %d", n.at, running, queued, g.live)
+	}
+	if running > limits.MaxRunning || queued > limits.MaxQueued {
+		w.fail("BOUND", 0, "gateway %d has %d running and %d queued requests, more than %d and %d", n.at, running, queued, limits.MaxRunning, limits.MaxQueued)
+	}
+	if n.looks++; n.looks%looksEvery != 0 {
+		return
+	}
+	for v := range g.core.Rooms {
+		r := &w.reqs[v.Req]
+		if !r.came || r.gw != n || r.life != n.life || r.over || r.ended != (v.Phase == relay.Closing) || v.Tokens != r.got {
+			w.fail("TRUTH", int(v.Req), "gateway %d shows request %d as %s with %d tokens, the ledger has it otherwise (ended %v, %d tokens)", n.at, v.Req, v.Phase, v.Tokens, r.ended, r.got)
+		}
+	}
+}
+
+// looksEvery is how many steps of a node lie between two comparisons of all its views.
+const looksEvery = 8
+
+// truthP and truthD compare a worker's counts with what the world gave and took.
+func (w *World) truthP(n *node) {
+	p := n.p
+	b := p.core.Blocks()
+	if b.Held != p.pool.held || b.Free+b.Held != b.Total || b.Quarantined != 0 {
+		w.fail("TRUTH", 0, "prefill %d counts %+v blocks, the ledger %d held", n.at, b, p.pool.held)
+	}
+	if n.looks++; n.looks%looksEvery != 0 {
+		return
+	}
+	live, legs, line := 0, 0, 0
+	for v := range p.core.Rooms {
+		live++
+		if p.rooms[v.Room] != nil {
+			legs++
+		}
+		w.sights.phase(n, v.Phase)
+	}
+	for _, q := range p.core.Queues() {
+		line += q.Len
+	}
+	if legs != len(p.rooms) || line != live {
+		w.fail("TRUTH", 0, "prefill %d shows %d rooms, %d of them with a leg, %d in queues; the ledger has %d legs", n.at, live, legs, line, len(p.rooms))
+	}
+	c := w.configP()
+	if live > 2*c.QueuedMax+c.RunningMax {
+		w.fail("BOUND", 0, "prefill %d holds %d rooms", n.at, live)
+	}
+}
+
+func (w *World) truthD(n *node) {
+	d := n.d
+	b := d.core.Blocks()
+	if b.Held != d.pool.held || b.Free+b.Held != b.Total || b.Quarantined != 0 {
+		w.fail("TRUTH", 0, "decode %d counts %+v blocks, the ledger %d held", n.at, b, d.pool.held)
+	}
+	if n.looks++; n.looks%looksEvery != 0 {
+		return
+	}
+	live, line, running := 0, 0, 0
+	for v := range d.core.Rooms {
+		live++
+		if v.Queue == room.Running {
+			running++
+		}
+		if r := d.rooms[v.Room]; r == nil || r.lease != v.Lease {
+			w.fail("TRUTH", w.of(v.Room), "decode %d shows room %s with lease %s, the ledger has it otherwise", n.at, v.Room, v.Lease)
+		}
+		w.sights.phase(n, v.Phase)
+	}
+	for _, q := range d.core.Queues() {
+		line += q.Len
+	}
+	if live != len(d.rooms) || line != live {
+		w.fail("TRUTH", 0, "decode %d shows %d rooms, %d in queues; the ledger has %d", n.at, live, line, len(d.rooms))
+	}
+	c := w.configD(d.boot)
+	if running > c.RunningMax || live > c.QueuedMax+c.RunningMax {
+		w.fail("BOUND", 0, "decode %d holds %d rooms, %d of them running", n.at, live, running)
+	}
+}

@@ -1,0 +1,173 @@
+package fleetsim
+
+import (
+	"slices"
+	"time"
+
+	"baton/core/prefill"
+	"baton/core/room"
+)
+
+// prefiller drives one prefill core as serve/worker does.
+type prefiller struct {
+	core      *prefill.Core
+	out       prefill.Effects
+	todo      []prefill.Event
+	stepping  bool
+	pool      pool
+	links     []*link
+	rooms     map[room.ID]*promptRoom // accepted legs
+	running   []prefill.StepItem      // of the engine step
+	answering *leg                    // whose Request is stepped
+	results   []prefill.Result
+}
+
+// promptRoom is what the driver keeps of a leg.
+type promptRoom struct {
+	leg   *leg
+	sums  []uint64
+	first uint64
+	holds bool
+}
+
+const chunkTokens = 2 * room.BlockTokens
+
+func (w *World) configP() prefill.Config {
+	return prefill.Config{Blocks: w.plan.blocks[0], QueuedMax: w.plan.queued, RunningMax: 4, ChunkTokens: chunkTokens}
+}
+
+func (w *World) newPrefiller(n *node) *prefiller {
+	return &prefiller{core: prefill.New(w.configP()), pool: newPool(w.plan.blocks[0], &n.rng), rooms: map[room.ID]*promptRoom{}}
+}
+
+// stepP gives a prefill core an event and does its effects, then what came of them.
+func (w *World) stepP(n *node, ev prefill.Event) {
+	p := n.p
+	p.todo = append(p.todo, ev)
+	if p.stepping {
+		return
+	}
+	p.stepping = true
+	for i := 0; i < len(p.todo); i++ {
+		p.out.Reset()
+		w.events++
+		p.core.Step(n.clock.read(w.now), p.todo[i], &p.out)
+		for j := range p.out.List {
+			w.doP(n, &p.out.List[j])
+		}
+	}
+	p.todo, p.stepping = p.todo[:0], false
+	w.truthP(n)
+	w.rearm(n)
+}
+
+func (w *World) doP(n *node, e *prefill.Effect) {
+	p := n.p
+	switch e.Kind {
+	case prefill.Accept:
+		r := &w.reqs[p.answering.req]
+		p.rooms[e.Room] = &promptRoom{leg: p.answering, sums: make([]uint64, room.BlocksFor(r.tokens))}
+		w.accept(n, p.answering)
+	case prefill.Refuse:
+		w.refuse(n, p.answering, e.Outcome)
+	case prefill.Step:
+		w.startP(n, e.Items)
+	case prefill.Write:
+		w.write(n, e)
+	case prefill.Settle:
+		for _, k := range slices.Backward(p.links) {
+			if k.boot == e.Settled.Lease.Boot && k.pUp {
+				m := w.compose(n, k, linkSettled)
+				m.settled = e.Settled
+				w.post(m)
+				break
+			}
+		}
+		if w.trace != nil {
+			w.say(w.of(e.Settled.Room), n, "Settled ▶ %s", e.Settled.Outcome)
+		}
+	case prefill.Freed:
+		w.freed(n, &p.pool, e.Blocks)
+	case prefill.End:
+		r := p.rooms[e.Room]
+		if r == nil {
+			w.end(n, nil, e.Room, e.Outcome)
+			return
+		}
+		delete(p.rooms, e.Room)
+		w.end(n, r.leg, e.Room, e.Outcome)
+	}
+}
+
+func (w *World) startP(n *node, items []prefill.StepItem) {
+	p := n.p
+	p.running = items
+	for i := range items {
+		it := &items[i]
+		r := p.rooms[it.Room]
+		if !r.holds {
+			r.holds = true
+			p.pool.held += len(it.Blocks)
+		}
+		p.pool.in(it.Blocks)
+	}
+	w.queue.push(event{at: w.now + w.cost(n, 500*time.Microsecond, 6*time.Millisecond), kind: stepDone, node: int32(n.id), life: n.life})
+}
+
+// stepDoneP computes what the step was asked for, from the blocks as they are now.
+func (w *World) stepDoneP(n *node) {
+	p := n.p
+	p.results = p.results[:0]
+	ok := !n.failStep
+	w.failed(n)
+	for i := range p.running {
+		it := &p.running[i]
+		p.pool.out(it.Blocks)
+		r := p.rooms[it.Room]
+		req := &w.reqs[r.leg.req]
+		p.pool.prefillChunk(it.Room, req.prompt, int(it.From), int(it.To), it.Blocks, r.sums)
+		if it.Last {
+			r.first = sampled(p.pool.read(it.Room, req.tokens, it.Blocks), 0)
+		}
+		p.results = append(p.results, prefill.Result{Room: it.Room, OK: ok})
+		if w.trace != nil {
+			w.say(r.leg.req, n, "computed tokens %d to %d", it.From, it.To)
+		}
+	}
+	p.running = nil
+	w.stepP(n, prefill.Event{Kind: prefill.StepDone, Results: p.results})
+}
+
+// failed takes note of a step that was to fail.
+func (w *World) failed(n *node) {
+	if n.failStep {
+		n.failStep = false
+		w.sights.see(stepFailed)
+		w.struck(n, byStep)
+	}
+}
+
+// write puts a chunk into its connection's line. Into one that is gone it fails at once.
+func (w *World) write(n *node, e *prefill.Effect) {
+	p := n.p
+	r := p.rooms[e.Room]
+	x := write{chunk: chunk{room: e.Room, lease: e.Lease, conn: e.Conn, n: e.Chunk, first: e.FirstBlock, last: e.Last, side: r.first,
+		sums: r.sums[e.FirstBlock : int(e.FirstBlock)+len(e.Blocks)]}, blocks: e.Blocks}
+	// A number of a connection is unique within a life of decode.
+	i := slices.IndexFunc(p.links, func(k *link) bool { return k.conn == e.Conn && k.boot == e.Lease.Boot && k.pUp })
+	if i < 0 {
+		p.todo = append(p.todo, prefill.Event{Kind: prefill.WriteDone, Room: e.Room, Lease: e.Lease, Chunk: e.Chunk})
+		return
+	}
+	p.pool.in(e.Blocks)
+	p.links[i].writes = append(p.links[i].writes, x)
+	w.pump(n, p.links[i])
+}
+
+// preallocAt notes until when a room that its Prealloc opens may be there.
+func (w *World) preallocAt(n *node, m *message) {
+	if w.trace != nil {
+		w.say(w.of(m.prealloc.Room), n, "Prealloc ◀ %s", m.prealloc.Lease)
+	}
+	w.judgeLater(n, m.prealloc.Room, max(m.until, m.sentAt)+(w.now-m.sentAt))
+}

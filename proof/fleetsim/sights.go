@@ -1,0 +1,170 @@
+package fleetsim
+
+import (
+	"baton/core/decode"
+	"baton/core/prefill"
+	"baton/core/relay"
+	"baton/core/room"
+)
+
+// sight is something that a sweep of seeds has to meet.
+type sight uint8
+
+const (
+	retried sight = iota
+	crashes       // of a gateway; then of a prefill, of a decode worker
+	_
+	_
+	frozenNode
+	linkEnds
+	linkSilent
+	neverHeals
+	drained
+	stepFailed
+	chunkRefused
+	slowClient
+	slowGateway
+	waitsForWorker
+	workerRefuses
+	tooLarge
+	blamed
+	poolFull
+	noSlot
+	outcomes // by cause
+	_
+	_
+	_
+	_
+	_
+	_
+	_
+	leftIn // a client leaves, by phase of relay
+	_
+	_
+	_
+	_
+	_
+	abortedP // an Abort of the gateway, by phase of prefill
+	_
+	_
+	_
+	_
+	_
+	abortedD // by phase of decode
+	_
+	_
+	_
+	_
+	_
+	_
+	_
+	_
+	_
+	budgets // of a request that ran out, by relay.TimerName
+	_
+	_
+	_
+	_
+	_
+	timers // of a worker that fired, by room.TimerKind, without the first
+	_
+	_
+	sightsMax
+)
+
+// sights counts, for all seeds of a sweep.
+type sights [sightsMax]int
+
+func (s *sights) see(x sight) { s[x]++ }
+
+func (s *sights) timer(k room.TimerKind)   { s.see(timers + sight(k) - 1) }
+func (s *sights) budget(n relay.TimerName) { s.see(budgets + sight(n)) }
+
+// left notes in which phase a client leaves.
+func (s *sights) left(n *node, req uint64) {
+	for v := range n.g.core.Rooms {
+		if v.Req == req && v.Phase < relay.Closing {
+			s.see(leftIn + sight(v.Phase))
+		}
+	}
+}
+
+// abort notes in which phase the gateway's Abort finds a room.
+func (s *sights) abort(n *node, id room.ID) {
+	for v := range n.rooms() {
+		if v.Room != id {
+			continue
+		}
+		if n.role == prefillRole {
+			for p := prefill.NeedsPrealloc; p <= prefill.Draining; p++ {
+				if p.String() == v.Phase {
+					s.see(abortedP + sight(p))
+				}
+			}
+			return
+		}
+		for p := decode.NeedsLink; p <= decode.Draining; p++ {
+			if p.String() == v.Phase {
+				s.see(abortedD + sight(p))
+			}
+		}
+		return
+	}
+}
+
+// phase notes rooms that wait for memory or a right to run.
+func (s *sights) phase(n *node, phase string) {
+	switch {
+	case n.role == decodeRole && phase == "needs_blocks", n.role == prefillRole && phase == "queued":
+		s.see(poolFull)
+	case phase == "ready":
+		s.see(noSlot)
+	}
+}
+
+// Sight is how often a sweep met something.
+type Sight struct {
+	Name  string `json:"name"`
+	Count int    `json:"count"`
+}
+
+// list names what must be met. Left out is what cannot be: phases of local prefill, of which
+// this fleet has none; a client's leaving while a pair is being chosen and found at once; and
+// an Abort of a room for which no leg was accepted.
+func (s *sights) list() []Sight {
+	var all []Sight
+	add := func(x sight, name string) { all = append(all, Sight{name, s[x]}) }
+	for i, name := range []string{"a retry", "a gateway crashes", "a prefill worker crashes", "a decode worker crashes", "a node freezes",
+		"a link ends", "a link ends by silence", "a link never heals", "a worker drains", "an engine step fails", "a chunk is refused",
+		"a client does not read", "a gateway does not read", "nobody is there to serve", "a worker refuses for overload",
+		"a request that fits nowhere", "a worker is blamed for being lost", "a pool is full", "no slot is free"} {
+		add(sight(i), name)
+	}
+	for _, c := range room.Causes() {
+		o := room.Fail(c)
+		if c == room.NoCause {
+			o = room.Done()
+		}
+		add(outcomes+sight(c), "outcome "+o.String())
+	}
+	for p := relay.Queued; p < relay.Closing; p++ {
+		add(leftIn+sight(p), "a client leaves in "+p.String())
+	}
+	for p := prefill.NeedsPrealloc; p <= prefill.Draining; p++ {
+		if p != prefill.NeedsRequest {
+			add(abortedP+sight(p), "prefill aborts in "+p.String())
+		}
+	}
+	for p := decode.NeedsLink; p <= decode.Draining; p++ {
+		if p != decode.Unfilled && p != decode.Prefilling && p != decode.Beginning {
+			add(abortedD+sight(p), "decode aborts in "+p.String())
+		}
+	}
+	for t := relay.QueueTimer; t <= relay.TotalTimer; t++ {
+		add(budgets+sight(t), "the "+t.String()+" budget runs out")
+	}
+	for k := room.DeadlineTimer; k <= room.TombstoneTimer; k++ {
+		add(timers+sight(k)-1, "a worker's "+k.String()+" timer fires")
+	}
+	return all
+}
