@@ -110,13 +110,13 @@ func (p *place) live(ctx context.Context) life {
 // serve keeps a ready worker on the gateway's roster until it ends or has to.
 func (p *place) serve(ctx context.Context, c *child, line readyLine) life {
 	g := p.f.gateway
-	info, err := p.info(ctx, line.HTTP)
+	worker, err := p.about(ctx, line.HTTP)
 	if err != nil {
 		c.kill()
 		return life{how: err.Error()}
 	}
 	id, err := g.Join(ctx, gateway.Worker{Name: p.name, Role: p.role, HTTP: line.HTTP, Link: line.Link, Boot: line.Boot,
-		PID: line.PID, ContextTokens: info.MaxModelLen})
+		PID: line.PID, ContextTokens: worker.MaxModelLen, Manifest: worker.Manifest})
 	if err != nil {
 		c.leave(p.f.Times.Leave, p.f.Now)
 		return life{how: err.Error()}
@@ -229,13 +229,15 @@ func (p *place) health(ctx context.Context, addr string) (h observe.Health, err 
 	return h, nil
 }
 
-type serverInfo struct {
-	MaxModelLen int `json:"max_model_len"`
+// about is what a worker says it serves.
+type about struct {
+	MaxModelLen int    `json:"max_model_len"`
+	Manifest    string `json:"manifest"`
 }
 
-func (p *place) info(ctx context.Context, addr string) (s serverInfo, err error) {
-	err = p.get(ctx, "http://"+addr+"/server_info", &s)
-	return s, err
+func (p *place) about(ctx context.Context, addr string) (a about, err error) {
+	err = p.get(ctx, "http://"+addr+"/server_info", &a)
+	return a, err
 }
 
 // get reads a small JSON answer within Times.Answer.

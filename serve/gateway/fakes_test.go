@@ -241,7 +241,7 @@ func (r *rig) join(role string, s script) *fakeWorker {
 	if r.joined++; r.joined > 2 { // the first pair is called by its roles
 		name = fmt.Sprint(role, r.joined)
 	}
-	w := Worker{Name: name, Role: role, HTTP: addr, Boot: "b", ContextTokens: 1000}
+	w := Worker{Name: name, Role: role, HTTP: addr, Boot: "b", ContextTokens: 1000, Manifest: "0123"}
 	if role == RolePrefill {
 		w.Link = "127.0.0.1:9"
 	}

@@ -107,6 +107,7 @@ type status struct {
 	serving       bool // a new request could be placed
 	draining      bool
 	contextTokens int
+	manifest      string // digest of what is served
 }
 
 // New starts a gateway without workers.
@@ -197,7 +198,7 @@ func (g *Gateway) ask(ctx context.Context, f func(*loop)) error {
 
 // publish refreshes the status.
 func (l *loop) publish() {
-	s := status{l.roster.serving(), l.core.Draining(), l.roster.contextTokens()}
+	s := status{l.roster.serving(), l.core.Draining(), l.roster.contextTokens(), l.roster.manifest()}
 	if *l.g.status.Load() != s {
 		l.g.status.Store(&s)
 	}

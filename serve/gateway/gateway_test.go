@@ -23,6 +23,7 @@ func TestAnAnswerHasOpenAIsShape(t *testing.T) {
 	a := r.post("/v1/chat/completions", helloBody+`}`, "X-Request-Id", "abc")
 	var got struct {
 		ID, Object, Model string
+		Fingerprint       string `json:"system_fingerprint"`
 		Choices           []struct {
 			Message      struct{ Role, Content string }
 			FinishReason string `json:"finish_reason"`
@@ -36,7 +37,7 @@ func TestAnAnswerHasOpenAIsShape(t *testing.T) {
 		t.Fatalf("%d %s: %v", a.status, a.body, err)
 	}
 	c := got.Choices[0]
-	if got.ID != "chatcmpl-abc" || got.Object != "chat.completion" || c.Message.Role != "assistant" || c.Message.Content != "hello" ||
+	if got.ID != "chatcmpl-abc" || got.Fingerprint != "fp_0123" || got.Object != "chat.completion" || c.Message.Role != "assistant" || c.Message.Content != "hello" ||
 		c.FinishReason != "stop" || got.Usage.Prompt != 8 || got.Usage.Total != 13 || a.header.Get("X-Request-Id") != "abc" {
 		t.Errorf("%s", a.body)
 	}
@@ -61,6 +62,9 @@ func TestAStreamEndsInOneDone(t *testing.T) {
 		last := a.events[len(a.events)-1]
 		if a.text() != "hello" || n != 1 || code != "" || last != "[DONE]" || !strings.Contains(a.events[len(a.events)-2], `"choices":[],"usage":{"prompt_tokens"`) {
 			t.Errorf("%s: %q", path, a.events)
+		}
+		if n := strings.Count(strings.Join(a.events, ""), `"system_fingerprint":"fp_0123"`); n != len(a.events)-1 {
+			t.Errorf("%s: %d of %d chunks have the fingerprint", path, n, len(a.events)-1)
 		}
 		if !strings.Contains(strings.Join(a.events, ""), `"finish_reason":"stop"`) {
 			t.Errorf("%s: no finish reason: %q", path, a.events)

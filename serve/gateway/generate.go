@@ -79,7 +79,11 @@ func (g *Gateway) accept(e openai.Endpoint, w http.ResponseWriter, r *http.Reque
 	if err != nil {
 		return nil, budgets, err
 	}
-	return g.newRequest(w, parsed, prompts), budgets, nil
+	c := g.newRequest(w, parsed, prompts)
+	if s.manifest != "" {
+		c.answer.Fingerprint = "fp_" + s.manifest
+	}
+	return c, budgets, nil
 }
 
 // prompts returns the token ids of every choice, checked against the context.

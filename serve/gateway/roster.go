@@ -23,7 +23,8 @@ type Worker struct {
 	Link          string // host:port where decode workers dial; prefill only
 	Boot          string
 	PID           int
-	ContextTokens int // the longest prompt and answer together
+	ContextTokens int    // the longest prompt and answer together
+	Manifest      string // digest of model, tokenizer and KV layout; "" if it was not said
 }
 
 // member is one life of a worker on the roster. When it is over it stays until its last leg is
@@ -148,6 +149,21 @@ func (r *roster) contextTokens() int {
 		}
 	}
 	return n
+}
+
+// manifest is what the workers of the fleet serve: the digest of the first one's, of those that
+// are there if any is. Workers that differ in it refuse to be paired.
+func (r *roster) manifest() (digest string) {
+	for _, m := range r.members {
+		switch {
+		case m.Manifest == "" || m.followed:
+		case !m.gone:
+			return m.Manifest
+		case digest == "":
+			digest = m.Manifest
+		}
+	}
+	return digest
 }
 
 func (r *roster) name(id int32) string {

@@ -9,10 +9,11 @@ import (
 
 // Usage counts the tokens of a request.
 type Usage struct {
-	PromptTokens     int           `json:"prompt_tokens"`
-	CompletionTokens int           `json:"completion_tokens"`
-	TotalTokens      int           `json:"total_tokens"`
-	PromptDetails    PromptDetails `json:"prompt_tokens_details"`
+	PromptTokens      int               `json:"prompt_tokens"`
+	CompletionTokens  int               `json:"completion_tokens"`
+	TotalTokens       int               `json:"total_tokens"`
+	PromptDetails     PromptDetails     `json:"prompt_tokens_details"`
+	CompletionDetails CompletionDetails `json:"completion_tokens_details"`
 }
 
 // PromptDetails says how many prompt tokens came from a prefix cache.
@@ -20,9 +21,15 @@ type PromptDetails struct {
 	CachedTokens int `json:"cached_tokens"`
 }
 
+// CompletionDetails says how many of the completion's tokens were thought and not said: none,
+// for no text is split that way here.
+type CompletionDetails struct {
+	ReasoningTokens int `json:"reasoning_tokens"`
+}
+
 // Count returns the usage of a request with these counts.
 func Count(prompt, completion, cached int) Usage {
-	return Usage{prompt, completion, prompt + completion, PromptDetails{cached}}
+	return Usage{PromptTokens: prompt, CompletionTokens: completion, TotalTokens: prompt + completion, PromptDetails: PromptDetails{cached}}
 }
 
 // Piece is what one or more tokens add to one choice of an answer. The zero Finish means that
@@ -38,13 +45,14 @@ type Piece struct {
 
 // Answer shapes the answer of one request. It is used by one goroutine at a time.
 type Answer struct {
-	ID      string // chatcmpl-… or cmpl-…
-	Model   string
-	Created int64 // seconds since 1970
-	Request *Request
-	Prompts [][]int32 // token ids of each choice's prompt, for return_token_ids
-	offset  []int     // per choice: characters so far, for text_offset
-	buf     bytes.Buffer
+	ID          string // chatcmpl-… or cmpl-…
+	Model       string
+	Fingerprint string // of what serves the model: answers can be compared while it stays; "" is null on the wire
+	Created     int64  // seconds since 1970
+	Request     *Request
+	Prompts     [][]int32 // token ids of each choice's prompt, for return_token_ids
+	offset      []int     // per choice: characters so far, for text_offset
+	buf         bytes.Buffer
 }
 
 // text is a piece of a choice in the shape of either endpoint.
@@ -70,6 +78,7 @@ type body struct {
 	Object         string   `json:"object"`
 	Created        int64    `json:"created"`
 	Model          string   `json:"model"`
+	Fingerprint    *string  `json:"system_fingerprint"`
 	Choices        []choice `json:"choices"`
 	PromptTokenIDs []int32  `json:"prompt_token_ids,omitempty"`
 	Usage          any      `json:"usage,omitempty"`
@@ -83,7 +92,7 @@ func (a *Answer) head(streamed bool) body {
 			object = "chat.completion.chunk"
 		}
 	}
-	return body{ID: a.ID, Object: object, Created: a.Created, Model: a.Model, Choices: []choice{}}
+	return body{ID: a.ID, Object: object, Created: a.Created, Model: a.Model, Fingerprint: orNull(a.Fingerprint), Choices: []choice{}}
 }
 
 // Whole returns the body of an answer that is not streamed. pieces holds one Piece per choice

@@ -16,7 +16,12 @@ func answerOf(e Endpoint, change func(*Request)) *Answer {
 	if change != nil {
 		change(r)
 	}
-	return &Answer{ID: "id", Model: "m", Created: 1, Request: r, Prompts: [][]int32{{1, 2}, {3}}}
+	return &Answer{ID: "id", Model: "m", Fingerprint: "fp_1", Created: 1, Request: r, Prompts: [][]int32{{1, 2}, {3}}}
+}
+
+func bare(a *Answer) *Answer {
+	a.Fingerprint = ""
+	return a
 }
 
 // The exact texts that clients get, so that a change of a shape is seen.
@@ -32,22 +37,24 @@ func TestShapes(t *testing.T) {
 	p := Piece{Text: "a<b", IDs: []int32{7}}
 	rows := []struct{ name, got, want string }{
 		{"chat", text(answerOf(Chat, nil).Whole([]Piece{{Text: "a<b", Finish: "stop"}}, Count(2, 1, 0))),
-			`{"id":"id","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"a<b"},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":2,"completion_tokens":1,"total_tokens":3,"prompt_tokens_details":{"cached_tokens":0}}}` + "\n"},
+			`{"id":"id","object":"chat.completion","created":1,"model":"m","system_fingerprint":"fp_1","choices":[{"index":0,"message":{"role":"assistant","content":"a<b"},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":2,"completion_tokens":1,"total_tokens":3,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}}}` + "\n"},
 		{"completion", text(answerOf(Completion, ids).Whole([]Piece{{Text: "x", IDs: []int32{7}, Finish: "stop", Matched: "END"}, {Choice: 1, Text: "y", IDs: []int32{8}, Finish: "length"}}, Count(3, 2, 1))),
-			`{"id":"id","object":"text_completion","created":1,"model":"m","choices":[{"index":0,"text":"x","logprobs":null,"finish_reason":"stop","stop_reason":"END","token_ids":[7],"prompt_token_ids":[1,2]},{"index":1,"text":"y","logprobs":null,"finish_reason":"length","token_ids":[8],"prompt_token_ids":[3]}],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":1}}}` + "\n"},
+			`{"id":"id","object":"text_completion","created":1,"model":"m","system_fingerprint":"fp_1","choices":[{"index":0,"text":"x","logprobs":null,"finish_reason":"stop","stop_reason":"END","token_ids":[7],"prompt_token_ids":[1,2]},{"index":1,"text":"y","logprobs":null,"finish_reason":"length","token_ids":[8],"prompt_token_ids":[3]}],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":1},"completion_tokens_details":{"reasoning_tokens":0}}}` + "\n"},
 		{"opening", text(answerOf(Chat, ids).Opening(0)),
-			`data: {"id":"id","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":[1,2]}` + "\n\n"},
+			`data: {"id":"id","object":"chat.completion.chunk","created":1,"model":"m","system_fingerprint":"fp_1","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":[1,2]}` + "\n\n"},
 		{"no opening", text(answerOf(Completion, nil).Opening(0)), ""},
 		{"chat chunk", text(answerOf(Chat, usage).Chunk(&p, false)),
-			`data: {"id":"id","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"a<b"},"logprobs":null,"finish_reason":null}],"usage":null}` + "\n\n"},
+			`data: {"id":"id","object":"chat.completion.chunk","created":1,"model":"m","system_fingerprint":"fp_1","choices":[{"index":0,"delta":{"content":"a<b"},"logprobs":null,"finish_reason":null}],"usage":null}` + "\n\n"},
 		{"chat finish", text(answerOf(Chat, nil).Chunk(&Piece{Finish: "length"}, false)),
-			`data: {"id":"id","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"length"}]}` + "\n\n"},
+			`data: {"id":"id","object":"chat.completion.chunk","created":1,"model":"m","system_fingerprint":"fp_1","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"length"}]}` + "\n\n"},
 		{"completion chunk", text(answerOf(Completion, ids).Chunk(&p, true)),
-			`data: {"id":"id","object":"text_completion","created":1,"model":"m","choices":[{"index":0,"text":"a<b","logprobs":null,"finish_reason":null,"token_ids":[7],"prompt_token_ids":[1,2]}]}` + "\n\n"},
+			`data: {"id":"id","object":"text_completion","created":1,"model":"m","system_fingerprint":"fp_1","choices":[{"index":0,"text":"a<b","logprobs":null,"finish_reason":null,"token_ids":[7],"prompt_token_ids":[1,2]}]}` + "\n\n"},
+		{"fingerprint unknown", text(bare(answerOf(Chat, nil)).Opening(0)),
+			`data: {"id":"id","object":"chat.completion.chunk","created":1,"model":"m","system_fingerprint":null,"choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}` + "\n\n"},
 		{"held back", text(answerOf(Completion, nil).Chunk(&Piece{IDs: []int32{7}}, true)), ""},
 		{"closing", text(answerOf(Chat, nil).Closing(Count(2, 1, 0))), "data: [DONE]\n\n"},
 		{"closing with usage", text(answerOf(Chat, usage).Closing(Count(2, 1, 0))),
-			`data: {"id":"id","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":2,"completion_tokens":1,"total_tokens":3,"prompt_tokens_details":{"cached_tokens":0}}}` + "\n\ndata: [DONE]\n\n"},
+			`data: {"id":"id","object":"chat.completion.chunk","created":1,"model":"m","system_fingerprint":"fp_1","choices":[],"usage":{"prompt_tokens":2,"completion_tokens":1,"total_tokens":3,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}}}` + "\n\ndata: [DONE]\n\n"},
 		{"error event", string(ErrorEvent(&Error{Message: "m", Type: TypeServer, Code: "internal", RequestID: "r"})),
 			`data: {"error":{"message":"m","type":"server_error","param":null,"code":"internal","request_id":"r"}}` + "\n\n"},
 	}
