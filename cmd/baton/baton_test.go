@@ -102,7 +102,7 @@ func TestWorkersGetWhatTheFleetWasGiven(t *testing.T) {
 const inspection = `{"requests":[{"rid":"r1","room":"000000000000000a","phase":"streaming","age_ms":61000,"prefill":"prefill-0","decode":"decode-0","tokens":12}],
 "rooms":[{"room":"000000000000000a","rid":"r1","role":"decode","queue":"running","phase":"generating","poll":"Success","age_ms":1500,"waits_for":"decode: engine","worker":"decode-0"}],
 "workers":[{"worker":"prefill-0","role":"prefill","boot":"b","pid":7,"queues":{"waiting":{"len":2,"oldest_ms":61000},"inflight":{"len":0,"oldest_ms":0}},"blocks":{"total":9,"free":5,"cached":3,"held":1,"quarantined":0},"up":true,"legs":1},
-{"worker":"decode-0","role":"decode","boot":"c","pid":8,"queues":null,"blocks":{"total":0},"up":false,"legs":1,"error":"no route"}]}`
+{"worker":"decode-0","role":"decode","boot":"c","pid":8,"up":false,"legs":1,"error":"no route"}]}`
 
 func TestPsShowsRequestsRoomsAndWorkers(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -120,7 +120,7 @@ func psOnce(out io.Writer, body []byte, asJSON, clear bool) error {
 }
 
 func queues(v *gateway.WorkerView) string {
-	if v.Error != "" {
+	if v.Blocks == nil { // it did not answer: nothing is known
 		return "no answer"
 	}
 	names := make([]string, 0, len(v.Queues))
@@ -139,7 +139,7 @@ func queues(v *gateway.WorkerView) string {
 }
 
 func blocks(v *gateway.WorkerView) string {
-	if v.Error != "" {
+	if v.Blocks == nil {
 		return "-"
 	}
 	b := v.Blocks

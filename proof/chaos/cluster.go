@@ -106,8 +106,10 @@ func (w *logWriter) Write(b []byte) (int, error) {
 	return w.log.Write(b)
 }
 
-// Worker is what an operator sees of one worker.
+// Worker is what an operator sees of one worker. Without an answer of its own there are no
+// queues and no blocks.
 type Worker struct {
+	Error  string `json:"error"` // why it did not answer
 	Role   string `json:"role"`
 	Boot   string `json:"boot"`
 	PID    int    `json:"pid"`
@@ -115,7 +117,7 @@ type Worker struct {
 	Queues map[string]struct {
 		Len int `json:"len"`
 	} `json:"queues"`
-	Blocks struct {
+	Blocks *struct {
 		Total       int `json:"total"`
 		Free        int `json:"free"`
 		Cached      int `json:"cached"`
@@ -183,8 +185,11 @@ func (s State) Quiet() string {
 	}
 	for _, w := range s.Workers {
 		b := w.Blocks
+		if b == nil {
+			return fmt.Sprintf("%s worker %s does not answer: %s", w.Role, w.Boot, w.Error)
+		}
 		if b.Total == 0 || b.Free+b.Cached != b.Total {
-			return fmt.Sprintf("%s worker %s: blocks %+v", w.Role, w.Boot, b)
+			return fmt.Sprintf("%s worker %s: blocks %+v", w.Role, w.Boot, *b)
 		}
 		for name, q := range w.Queues {
 			if q.Len != 0 {

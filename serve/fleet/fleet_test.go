@@ -207,7 +207,7 @@ func TestAFleetAnswersRightThroughItsHandOff(t *testing.T) {
 	}
 	all.Wait()
 	for _, w := range r.workers() {
-		if !w.Up || w.Legs != 0 || w.Blocks.Held != 0 || w.Error != "" {
+		if !w.Up || w.Legs != 0 || w.Blocks == nil || w.Blocks.Held != 0 || w.Error != "" {
 			t.Errorf("%+v", w)
 		}
 	}

@@ -172,3 +172,19 @@ func (g *Gateway) finished(c *call, o room.Outcome, after time.Duration) {
 	g.log.Info("request ended", "rid", c.rid, "room", c.room.String(), "outcome", o.Kind.String(), "cause", o.Cause.String(),
 		"after", after.Round(time.Microsecond), "worker", c.decode, "peer", c.prefill)
 }
+
+func (g *Gateway) model() openai.Model {
+	return openai.Model{ID: g.config.Model, Object: "model", Created: g.started.Unix(), OwnedBy: "baton", MaxModelLen: g.status.Load().contextTokens}
+}
+
+func (g *Gateway) models(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, openai.ModelList{Object: "list", Data: []openai.Model{g.model()}})
+}
+
+func (g *Gateway) oneModel(w http.ResponseWriter, r *http.Request) {
+	if err := g.checkModel(r.PathValue("id")); err != nil {
+		g.refuse(w, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, g.model())
+}

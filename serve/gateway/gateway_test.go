@@ -421,7 +421,7 @@ func TestInspectionShowsRequestsRoomsAndWorkers(t *testing.T) {
 			t.Errorf("a room without %s: %v", key, got.Rooms[0])
 		}
 	}
-	for _, key := range []string{"role", "boot", "pid", "queues", "blocks"} {
+	for _, key := range []string{"role", "boot", "pid", "queues", "blocks", "draining", "uptime_ms"} {
 		if _, ok := got.Workers[0][key]; !ok {
 			t.Errorf("a worker without %s: %v", key, got.Workers[0])
 		}
@@ -491,6 +491,11 @@ func TestAWorkerThatIsGoneIsShownAsMissing(t *testing.T) {
 		t.Error("two workers in one place")
 	}
 	r.g.Leave(t.Context(), r.decodes[0].id)
+	for _, key := range []string{"queues", "blocks", "draining", "uptime_ms"} { // not known, and so not 0
+		if v, ok := decode()[0][key]; ok {
+			t.Errorf("of a worker that is gone: %s %v", key, v)
+		}
+	}
 	if w := decode(); len(w) != 1 || w[0]["up"] != false || w[0]["pid"] != 0.0 || w[0]["error"] == nil {
 		t.Errorf("%v", w)
 	}

@@ -112,6 +112,9 @@ func (r *rig) nothingHeld() {
 		}
 		held := len(in.Rooms)
 		for _, w := range in.Workers {
+			if w.Blocks == nil {
+				r.Fatalf("%s does not answer: %s", w.Name, w.Error)
+			}
 			held += w.Blocks.Held
 		}
 		if held == 0 {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"net/http"
 
 	"baton/engine/chat"
 	"baton/engine/tokenizer"
@@ -77,3 +78,55 @@ func (t *ModelText) Token(id int32) []byte { return t.tok.Token(id) }
 func (t *ModelText) Vocab() int { return t.tok.Vocab() }
 
 var _ Text = (*ModelText)(nil)
+
+func (g *Gateway) tokenize(w http.ResponseWriter, r *http.Request) {
+	body, err := g.readBody(w, r)
+	if err != nil {
+		g.refuse(w, err)
+		return
+	}
+	req, err := openai.ParseTokenize(body)
+	if err == nil {
+		err = g.checkModel(req.Model)
+	}
+	if err != nil {
+		g.refuse(w, err)
+		return
+	}
+	text := g.config.Text
+	out := openai.Tokenized{MaxModelLen: g.status.Load().contextTokens, Tokens: []int32{}}
+	if req.Messages != nil {
+		ids, err := g.conversation(req.Messages)
+		if err != nil {
+			g.refuse(w, err)
+			return
+		}
+		out.Tokens = append(out.Tokens, ids...)
+	} else {
+		out.Tokens = append(out.Tokens, text.Prompt(req.Prompt, req.AddSpecial)...)
+	}
+	out.Count = len(out.Tokens)
+	if req.Strings {
+		for _, id := range out.Tokens {
+			out.TokenStrs = append(out.TokenStrs, string(text.Token(id)))
+		}
+	}
+	writeJSON(w, http.StatusOK, out)
+}
+
+func (g *Gateway) detokenize(w http.ResponseWriter, r *http.Request) {
+	body, err := g.readBody(w, r)
+	if err != nil {
+		g.refuse(w, err)
+		return
+	}
+	req, err := openai.ParseDetokenize(body, openai.Limits{Vocab: g.config.Text.Vocab()})
+	if err == nil {
+		err = g.checkModel(req.Model)
+	}
+	if err != nil {
+		g.refuse(w, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, openai.Detokenized{Prompt: g.config.Text.Decode(req.Tokens)})
+}

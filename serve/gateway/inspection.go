@@ -14,76 +14,7 @@ import (
 
 	"baton/core/relay"
 	"baton/serve/observe"
-	"baton/serve/openai"
 )
-
-func (g *Gateway) model() openai.Model {
-	return openai.Model{ID: g.config.Model, Object: "model", Created: g.started.Unix(), OwnedBy: "baton", MaxModelLen: g.status.Load().contextTokens}
-}
-
-func (g *Gateway) models(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, openai.ModelList{Object: "list", Data: []openai.Model{g.model()}})
-}
-
-func (g *Gateway) oneModel(w http.ResponseWriter, r *http.Request) {
-	if err := g.checkModel(r.PathValue("id")); err != nil {
-		g.refuse(w, err)
-		return
-	}
-	writeJSON(w, http.StatusOK, g.model())
-}
-
-func (g *Gateway) tokenize(w http.ResponseWriter, r *http.Request) {
-	body, err := g.readBody(w, r)
-	if err != nil {
-		g.refuse(w, err)
-		return
-	}
-	req, err := openai.ParseTokenize(body)
-	if err == nil {
-		err = g.checkModel(req.Model)
-	}
-	if err != nil {
-		g.refuse(w, err)
-		return
-	}
-	text := g.config.Text
-	out := openai.Tokenized{MaxModelLen: g.status.Load().contextTokens, Tokens: []int32{}}
-	if req.Messages != nil {
-		ids, err := g.conversation(req.Messages)
-		if err != nil {
-			g.refuse(w, err)
-			return
-		}
-		out.Tokens = append(out.Tokens, ids...)
-	} else {
-		out.Tokens = append(out.Tokens, text.Prompt(req.Prompt, req.AddSpecial)...)
-	}
-	out.Count = len(out.Tokens)
-	if req.Strings {
-		for _, id := range out.Tokens {
-			out.TokenStrs = append(out.TokenStrs, string(text.Token(id)))
-		}
-	}
-	writeJSON(w, http.StatusOK, out)
-}
-
-func (g *Gateway) detokenize(w http.ResponseWriter, r *http.Request) {
-	body, err := g.readBody(w, r)
-	if err != nil {
-		g.refuse(w, err)
-		return
-	}
-	req, err := openai.ParseDetokenize(body, openai.Limits{Vocab: g.config.Text.Vocab()})
-	if err == nil {
-		err = g.checkModel(req.Model)
-	}
-	if err != nil {
-		g.refuse(w, err)
-		return
-	}
-	writeJSON(w, http.StatusOK, openai.Detokenized{Prompt: g.config.Text.Decode(req.Tokens)})
-}
 
 // Health is the answer of GET /health.
 type Health struct {
@@ -126,12 +57,22 @@ func (g *Gateway) health(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, status, h)
 }
 
-// WorkerView is a worker's own word about itself, or why there is none.
+// WorkerView is a row of the roster, with the worker's own word about itself. What it did not
+// say, or the gateway could not ask, is absent.
 type WorkerView struct {
-	observe.Worker
-	Up    bool   `json:"up"`              // requests may be placed on it
-	Legs  int    `json:"legs"`            // what the gateway holds open there
-	Error string `json:"error,omitempty"` // the worker did not answer: queues and blocks are not known
+	Name     string                   `json:"worker"` // of its place in the fleet
+	Role     string                   `json:"role"`
+	Boot     string                   `json:"boot"`
+	PID      int                      `json:"pid"` // 0: the process is gone
+	HTTP     string                   `json:"http"`
+	Link     string                   `json:"link,omitempty"`
+	Up       bool                     `json:"up"`   // requests may be placed on it
+	Legs     int                      `json:"legs"` // what the gateway holds open there
+	Draining *bool                    `json:"draining,omitempty"`
+	UptimeMS *int64                   `json:"uptime_ms,omitempty"`
+	Queues   map[string]observe.Queue `json:"queues,omitempty"`
+	Blocks   *observe.Blocks          `json:"blocks,omitempty"`
+	Error    string                   `json:"error,omitempty"` // why it did not answer
 }
 
 // Inspection is the answer of GET /debug/requests; /debug/rooms leaves the requests out.
@@ -172,8 +113,8 @@ func (g *Gateway) inspection(ctx context.Context) (*Inspection, error) {
 		in.Requests = append(in.Requests, l.rows()...)
 		members := slices.SortedFunc(l.roster.places, func(a, b *member) int { return strings.Compare(a.Name, b.Name) })
 		for _, m := range members {
-			in.Workers = append(in.Workers, WorkerView{Up: m.usable(), Legs: m.load,
-				Worker: observe.Worker{Name: m.Name, Role: m.Role, Boot: m.Boot, PID: m.PID, HTTP: m.HTTP, Link: m.Link}})
+			in.Workers = append(in.Workers, WorkerView{Name: m.Name, Role: m.Role, Boot: m.Boot, PID: m.PID, HTTP: m.HTTP, Link: m.Link,
+				Up: m.usable(), Legs: m.load})
 			living = append(living, !m.gone)
 		}
 	}); err != nil {
@@ -196,10 +137,9 @@ func (g *Gateway) inspection(ctx context.Context) (*Inspection, error) {
 	return in, nil
 }
 
-// inspectWorker fills in what a worker says of itself and returns its rooms, in both under the
-// name that the fleet gave it.
+// inspectWorker fills in what a worker says of itself and returns its rooms, under the name that
+// the fleet gave it.
 func (g *Gateway) inspectWorker(ctx context.Context, v *WorkerView) []observe.Room {
-	name := v.Name
 	s, err := g.snapshot(ctx, v.HTTP)
 	if err != nil {
 		v.Error = err.Error()
@@ -208,9 +148,11 @@ func (g *Gateway) inspectWorker(ctx context.Context, v *WorkerView) []observe.Ro
 		}
 		return nil
 	}
-	v.Worker, v.Name = s.Worker, name
+	w := &s.Worker
+	v.Boot, v.PID = w.Boot, w.PID
+	v.Draining, v.UptimeMS, v.Queues, v.Blocks = &w.Draining, &w.UptimeMS, w.Queues, &w.Blocks
 	for i := range s.Rooms {
-		s.Rooms[i].Worker = name
+		s.Rooms[i].Worker = v.Name
 	}
 	return s.Rooms
 }
