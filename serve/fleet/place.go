@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"runtime"
 	"time"
@@ -36,11 +37,12 @@ func (p *place) keep(ctx context.Context) error {
 		if !everJoined && failures >= firstTries {
 			return fmt.Errorf("fleet: worker %s could not start: %s", p.name, l.how)
 		}
-		if l.found == drained {
-			l.served = steadyAfter // somebody wished it: no failure, and no row of them
+		level := slog.LevelWarn
+		if l.found == drained { // somebody wished it: no failure, and no row of them
+			level, l.served = slog.LevelInfo, steadyAfter
 		}
 		pause := pauses.after(l.served)
-		p.f.Log.Warn("worker ended, it is started again", "worker", p.name, "cause", l.how, "after", pause)
+		p.f.Log.Log(ctx, level, "worker ended, it is started again", "worker", p.name, "detail", l.how, "after", pause)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -162,7 +164,7 @@ func (p *place) dismiss(c *child) {
 	killed := c.leave(p.f.Times.Leave, p.f.Now)
 	switch {
 	case c.failed(killed):
-		p.f.Log.Error("worker found something wrong at its end", "worker", p.name, "cause", c.how())
+		p.f.Log.Error("worker found something wrong at its end", "worker", p.name, "detail", c.how())
 		p.f.fault(fmt.Errorf("fleet: worker %s found something wrong at its end: %s", p.name, c.how()))
 	case killed:
 		p.f.Log.Warn("worker did not leave and was killed", "worker", p.name, "after", p.f.Times.Leave)
@@ -190,7 +192,7 @@ func (p *place) watch(ctx context.Context, id int32, addr string, found chan<- f
 				badSince = time.Now()
 			}
 			if bad++; bad == badInRow {
-				p.f.Log.Warn("worker is not healthy, nothing is placed on it", "worker", p.name, "cause", err.Error())
+				p.f.Log.Warn("worker is not healthy, nothing is placed on it", "worker", p.name, "detail", err.Error())
 				p.f.gateway.Health(ctx, id, asked, false)
 			}
 			if time.Since(badSince) > p.f.Times.Frozen {

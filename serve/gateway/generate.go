@@ -33,7 +33,7 @@ func (g *Gateway) generation(e openai.Endpoint) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c, budgets, err := g.accept(e, w, r)
 		if err != nil {
-			g.log.Info("request refused", "rid", rid(w), "outcome", "failed", "cause", err.Code, "event", err.Message)
+			g.log.Info("request refused", "rid", rid(w), "outcome", room.Failed.String(), "cause", err.Cause().String(), "detail", err.Code+": "+err.Message)
 			g.refuse(w, err)
 			return
 		}
@@ -73,7 +73,7 @@ func (g *Gateway) accept(e openai.Endpoint, w http.ResponseWriter, r *http.Reque
 	}
 	if len(parsed.Stripped) > 0 {
 		g.metrics.stripped.Inc()
-		g.log.Debug("fields of a gateway stripped from a client's request", "rid", rid(w), "event", strings.Join(parsed.Stripped, ","))
+		g.log.Debug("fields of a gateway stripped from a client's request", "rid", rid(w), "detail", strings.Join(parsed.Stripped, ","))
 	}
 	prompts, err := g.prompts(parsed, s.contextTokens)
 	if err != nil {
@@ -120,7 +120,7 @@ func (g *Gateway) conversation(msgs []openai.Message) ([]int32, *openai.Error) {
 	if refused, ok := errors.AsType[*chat.Refused](err); ok {
 		return nil, &openai.Error{Status: http.StatusBadRequest, Type: openai.TypeInvalid, Param: "messages", Code: openai.CodeValue, Message: refused.Error()}
 	}
-	g.log.Error("chat template failed", "cause", err.Error())
+	g.log.Error("chat template failed", "cause", room.Internal.String(), "detail", err.Error())
 	return nil, openai.Failure(room.Fail(room.Internal), "", 0)
 }
 
@@ -269,7 +269,7 @@ func (c *clientRequest) whole(ctx context.Context) {
 	}
 	body, err := c.answer.Whole(all, c.usage)
 	if err != nil {
-		c.g.log.Error("answer not printable", "rid", rid(c.w), "cause", err.Error())
+		c.g.log.Error("answer not printable", "rid", rid(c.w), "cause", room.Internal.String(), "detail", err.Error())
 		writeError(c.w, openai.Failure(room.Fail(room.Internal), "", 0))
 		return
 	}
@@ -345,7 +345,7 @@ func (c *clientRequest) events(items []item, said []progress) (events []byte, fa
 	add := func(b []byte, err error) {
 		events = append(events, b...)
 		if err != nil && failed == nil {
-			c.g.log.Error("answer not printable", "rid", rid(c.w), "cause", err.Error())
+			c.g.log.Error("answer not printable", "rid", rid(c.w), "cause", room.Internal.String(), "detail", err.Error())
 			failed = openai.Failure(room.Fail(room.Internal), "", 0)
 		}
 	}

@@ -25,4 +25,13 @@
 //	cause    why, as an outcome's cause; on lines about a process or a link, the error
 //	after    how long it took
 //	detail   free text for humans, and nothing else is free
+//
+// Log lines of every part have a constant message and these keys, which a reader can search for:
+//
+//	room, lease, rid    whose line it is
+//	worker, peer        who wrote it or whom it is about, and who was on the other side
+//	phase, event        where a room stood and what it heard, by the cores' names
+//	outcome, cause      how it ended, by room.Kind's and room.Cause's names
+//	after               a time that passed or will
+//	detail              free words: an error, a list, a number; nothing branches on them
 package observe

@@ -109,6 +109,22 @@ func Failure(o room.Outcome, detail string, after time.Duration) *Error {
 	return e
 }
 
+// Cause is the word for the error in logs, where a refusal stands beside outcomes.
+func (e *Error) Cause() room.Cause {
+	switch e.Status {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return room.Overload
+	case StatusClientGone:
+		return room.Cancelled
+	case http.StatusGatewayTimeout:
+		return room.Deadline
+	}
+	if e.Status >= http.StatusInternalServerError {
+		return room.Internal
+	}
+	return room.ClientError
+}
+
 // StatusClientGone is nginx's number for a client that left; it stands in logs and metrics,
 // nobody is there to receive it.
 const StatusClientGone = 499
