@@ -230,6 +230,13 @@ func (r *front) enlist(w gateway.Worker) int32 {
 	return id
 }
 
+// says has the gateway hear of a worker's health, asked just now.
+func (r *front) says(f *fakeWorker, good bool) {
+	if err := r.g.Health(context.Background(), f.id, time.Now(), good); err != nil {
+		r.Fatal(err)
+	}
+}
+
 // health reads the gateway's own word.
 func (r *front) health() (h gateway.Health) {
 	resp, err := r.server.Client().Get(r.server.URL + "/health")

@@ -1,0 +1,297 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	gotoken "go/token"
+	"io"
+	"io/fs"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"baton/core/room"
+	"baton/engine/recall"
+	"baton/engine/weights/gguf"
+	"baton/serve/gateway"
+	"baton/serve/observe"
+	"baton/serve/worker"
+)
+
+// Given a panic in any long-lived goroutine, when it happens, then the process ends, and whoever
+// supervises it starts another: nothing in the serving code recovers one. The two places that do
+// say so here, and pass every panic on that they did not cause.
+// LightLLM: PR #1474.
+func TestF34NothingLivesOnWithoutItsThreads(t *testing.T) {
+	var found []string
+	for _, tree := range []string{"core", "transfer", "serve", "engine", "cmd"} {
+		err := filepath.WalkDir("../../"+tree, func(name string, d fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+				return err
+			}
+			f, err := parser.ParseFile(gotoken.NewFileSet(), name, nil, 0)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				if call, ok := n.(*ast.CallExpr); ok {
+					if id, ok := call.Fun.(*ast.Ident); ok && id.Name == "recover" {
+						found = append(found, filepath.ToSlash(strings.TrimPrefix(name, "../../")))
+					}
+				}
+				return true
+			})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A run that is held up sends its workers home by a panic of its own; a template's library
+	// panics on what a client wrote.
+	if want := []string{"engine/kernel/team.go", "engine/chat/render.go"}; !slices.Equal(sorted(found), sorted(want)) {
+		t.Errorf("recover is called in %v, want %v", found, want)
+	}
+}
+
+func sorted(s []string) []string { return slices.Sorted(slices.Values(s)) }
+
+// Given two workers whose KV has different formats, when they meet, then the link is refused with
+// both formats in the message before a byte moves, and decode serves with a prefill worker of
+// its own format.
+// SGLang: PR #19398.
+func TestF58OtherNumbersAreRefusedAtPairing(t *testing.T) {
+	p, _ := startWorker(t, worker.Prefill, 64, `{"dtype":"f32"}`)
+	same, _ := startWorker(t, worker.Prefill, 64, `{"dtype":"bf16"}`)
+	d, do := startWorker(t, worker.Decode, 64, `{"dtype":"bf16"}`)
+	q := legOf(prompt(100), 3)
+	pre, dec := both(t, p, d, q)
+	dec.ended(room.Internal)
+	if m := dec.end.Message; !strings.Contains(m, `{"dtype":"f32"}`) || !strings.Contains(m, `{"dtype":"bf16"}`) {
+		t.Errorf("the refusal says %q, want both formats", m)
+	}
+	pre.cancel()
+	<-pre.over
+	empty(t, p, d)
+	q = legOf(prompt(100), 3)
+	_, dec = both(t, same, d, q)
+	if got, want := dec.ended(room.NoCause).ids, follow(q.Tokens, 3, do.vocab); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	empty(t, same, d)
+}
+
+// Given two workers of which one has a cache group more, when prompts of one block, of sixteen
+// and of sixty are tried, then all are refused alike, at pairing.
+// vLLM: PR #49230.
+func TestF60ShortPromptsAreRefusedLikeLongOnes(t *testing.T) {
+	p, _ := startWorker(t, worker.Prefill, 64, `{"pools":["kv"]}`)
+	d, do := startWorker(t, worker.Decode, 64, `{"pools":["kv","draft"]}`)
+	for _, n := range []int{16, 256, 960} {
+		pre, dec := both(t, p, d, legOf(prompt(n), 2))
+		dec.ended(room.Internal)
+		if len(dec.ids) > 0 || !strings.Contains(dec.end.Message, "draft") {
+			t.Errorf("%d tokens: %+v", n, dec.end)
+		}
+		pre.cancel()
+		<-pre.over
+	}
+	empty(t, p, d)
+	if do.steps != 0 {
+		t.Errorf("%d engine steps on KV of another layout", do.steps)
+	}
+}
+
+// Given a decode worker with six transfers from a prefill worker that is frozen, when its health
+// is asked and others are served, then it is healthy without a gap, and the others have their
+// answers from the second prefill worker.
+// SGLang: issue #12779.
+func TestF80ADeadPrefillDoesNotMakeDecodeIll(t *testing.T) {
+	p1, frozen := startWorker(t, worker.Prefill, 64, "layout")
+	p2, _ := startWorker(t, worker.Prefill, 64, "layout")
+	d, do := startWorker(t, worker.Decode, 128, "layout")
+	held, release := frozen.hold()
+	defer release()
+	var pres, decs []*call
+	for range 6 {
+		pre, dec := both(t, p1, d, legOf(prompt(60), 2))
+		pres, decs = append(pres, pre), append(decs, dec)
+	}
+	<-held
+	until(t, "all six wait at decode", func() bool { return len(snapshot(t, d).Rooms) == 6 })
+	for range 5 {
+		q := legOf(prompt(100), 4)
+		_, dec := both(t, p2, d, q)
+		if got := dec.ended(room.NoCause).ids; !slices.Equal(got, follow(q.Tokens, 4, do.vocab)) {
+			t.Errorf("%v", got)
+		}
+		status, h := healthOf(t, d)
+		if status != http.StatusOK || !h.OK || h.Live < 6 {
+			t.Errorf("decode's health: %d %+v", status, h)
+		}
+	}
+	for _, dec := range decs {
+		dec.cancel()
+	}
+	release()
+	for i := range pres {
+		<-pres[i].over
+		<-decs[i].over
+	}
+	empty(t, p1, p2, d)
+}
+
+func healthOf(t *testing.T, w *worker.Worker) (status int, h observe.Health) {
+	t.Helper()
+	resp, err := plain.Get("http://" + w.HTTP() + "/health")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&h); err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, h
+}
+
+// Given a worker whose engine is inside a step, when it is asked who it is, what it holds and
+// whether it is well, then it answers all the same.
+// SGLang: PR #24115.
+func TestF92ABusyWorkerSaysWhoItIs(t *testing.T) {
+	p, o := startWorker(t, worker.Prefill, 64, "layout")
+	d, _ := startWorker(t, worker.Decode, 64, "layout")
+	held, release := o.hold()
+	_, dec := both(t, p, d, legOf(prompt(60), 2))
+	<-held
+	for path, word := range map[string]string{"/server_info": p.Link(), "/debug/rooms": "computing", "/health": `"live":1`, "/metrics": "baton_"} {
+		resp, err := plain.Get("http://" + p.HTTP() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK || !strings.Contains(string(b), word) {
+			t.Errorf("%s: %d %s, want a word about %q", path, resp.StatusCode, b, word)
+		}
+	}
+	release()
+	dec.ended(room.NoCause)
+	empty(t, p, d)
+}
+
+// Given a prompt, when its first token is the last one, by the limit, a stop token or a stop
+// string, or the second one is, or what would end it is to be ignored, then the pair says what
+// one worker says: same tokens, text, reason and counts.
+// SGLang: issue #12151, PR #7147; TensorRT-LLM: PR #16691.
+func TestF127TheFirstTokenMayBeTheLast(t *testing.T) {
+	p, _ := startWorker(t, worker.Prefill, 64, "layout")
+	d, do := startWorker(t, worker.Decode, 64, "layout")
+	u, _ := startWorker(t, worker.Unified, 64, "layout")
+	tok, err := recallTokenizer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{1, 15, 16, 17, 40} {
+		ids := prompt(n)
+		first := follow(ids, 2, do.vocab)
+		for name, row := range map[string]struct {
+			max    int
+			stop   []string
+			ids    []int32
+			finish string
+			out    int
+		}{
+			"limit of one":  {max: 1, finish: "length", out: 1},
+			"limit of two":  {max: 2, finish: "length", out: 2},
+			"stop token":    {max: 9, ids: first[:1], finish: "stop", out: 1},
+			"second token":  {max: 9, ids: first[1:], finish: "stop", out: 2},
+			"stop string":   {max: 9, stop: []string{tok.Decode(first[:1], false)}, finish: "stop", out: 1},
+			"nothing stops": {max: 5, finish: "length", out: 5},
+		} {
+			q := legOf(ids, row.max)
+			q.Params.Stop, q.Params.StopIDs = row.stop, row.ids
+			if len(row.stop) > 0 && row.stop[0] == "" {
+				continue // a token without text
+			}
+			_, dec := both(t, p, d, q)
+			solo := open(t, u, worker.Decode, q)
+			a, b := dec.ended(room.NoCause), solo.ended(room.NoCause)
+			if !slices.Equal(a.ids, b.ids) || a.text != b.text || *a.end != *b.end {
+				t.Errorf("%d tokens, %s: the pair %v %q %+v, one worker %v %q %+v", n, name, a.ids, a.text, a.end, b.ids, b.text, b.end)
+			}
+			if first[0] != first[1] && (a.end.Finish != row.finish || a.end.OutputTokens != row.out) {
+				t.Errorf("%d tokens, %s: %+v, want %s behind %d", n, name, a.end, row.finish, row.out)
+			}
+		}
+	}
+	empty(t, p, d, u)
+}
+
+// Given a house of a gateway and real workers, when usage is asked for in one body and in a
+// stream, behind a retry, and twice for one prompt, then the prompt counts once, nothing is
+// called cached that was computed, and the output is what was sent.
+// vLLM: issue #43370, issue #47136; vllm-project/router issue #193; SGLang: PR #25290.
+func TestF130UsageIsWhatWasComputed(t *testing.T) {
+	file, err := gguf.Parse(recall.GGUF())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := gateway.NewText(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newFront(t, 0, func(c *gateway.Config) { c.Text = text })
+	p, _ := startWorker(t, worker.Prefill, 64, "layout")
+	d, do := startWorker(t, worker.Decode, 64, "layout")
+	lost := r.join(gateway.RoleDecode, func(l *fakeLeg) { l.cut() }) // it is tried first
+	r.decodes = append(r.decodes, lost)
+	r.enlist(gateway.Worker{Name: "p", Role: gateway.RolePrefill, HTTP: p.HTTP(), Link: p.Link(), Boot: p.Boot().String(), ContextTokens: 1000})
+	r.enlist(gateway.Worker{Name: "d", Role: gateway.RoleDecode, HTTP: d.HTTP(), Boot: d.Boot().String(), ContextTokens: 1000})
+	ids := prompt(77)
+	list, _ := json.Marshal(ids)
+	for _, stream := range []bool{false, true, false} {
+		more := fmt.Sprintf(`,"stream":%v`, stream)
+		if stream {
+			more += `,"stream_options":{"include_usage":true}`
+		}
+		a := r.post("/v1/completions", `{"temperature":0,"ignore_eos":true,"max_tokens":5,"return_token_ids":true,"prompt":`+string(list)+more+`}`)
+		var u struct {
+			Prompt  int `json:"prompt_tokens"`
+			Output  int `json:"completion_tokens"`
+			Total   int `json:"total_tokens"`
+			Details struct {
+				Cached int `json:"cached_tokens"`
+			} `json:"prompt_tokens_details"`
+		}
+		var out []int32
+		for _, e := range append(a.events, a.body) {
+			var c struct {
+				Usage   *json.RawMessage
+				Choices []struct {
+					IDs []int32 `json:"token_ids"`
+				}
+			}
+			if json.Unmarshal([]byte(e), &c) == nil && c.Usage != nil {
+				json.Unmarshal(*c.Usage, &u)
+			}
+			for _, one := range c.Choices {
+				out = append(out, one.IDs...)
+			}
+		}
+		if u.Prompt != 77 || u.Output != 5 || u.Total != 82 || u.Details.Cached != 0 || !slices.Equal(out, follow(ids, 5, do.vocab)) {
+			t.Errorf("stream %v: %+v, %v: %s %q", stream, u, out, a.body, a.events)
+		}
+	}
+	if len(lost.legs()) != 1 {
+		t.Errorf("the lost worker was tried %d times: no retry was counted", len(lost.legs()))
+	}
+	if m := r.get("/metrics"); !strings.Contains(m, `baton_gateway_tokens_total{kind="prompt"} 231`) || !strings.Contains(m, `baton_gateway_tokens_total{kind="output"} 15`) {
+		t.Error("the sum over requests is not what the gateway counts")
+	}
+	r.quiet()
+	empty(t, p, d)
+}
