@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +45,29 @@ func run(args ...string) error {
 	return root.Execute()
 }
 
+// The test binary is also baton itself, for what is read from the environment at its start.
+const mainEnv = "BATON_TEST_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(mainEnv) != "" {
+		main()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// Kernels that do not exist are refused once, by serve, and not by every worker three times.
+func TestServeRefusesUnknownKernels(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], "serve", "--listen", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), mainEnv+"=1", "KERNELS=sse9")
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "sse9") || !strings.Contains(string(out), "KERNELS") || strings.Count(string(out), "\n") != 1 {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // A bad flag is refused with its name before anything is started.
 func TestBadFlagsAreRefusedByName(t *testing.T) {
 	for _, row := range []struct {
@@ -57,6 +83,7 @@ func TestBadFlagsAreRefusedByName(t *testing.T) {
 		{[]string{"serve", "--chunk-tokens", "17"}, "--chunk-tokens 17: want a multiple of 16"},
 		{[]string{"serve", "--kv", "fp4"}, `--kv "fp4": want bf16 or f32`},
 		{[]string{"serve", "--drain-timeout", "0s"}, "--drain-timeout 0s"},
+		{[]string{"serve", "--sse-keepalive", "0"}, "--sse-keepalive 0s: want a time"},
 		{[]string{"serve", "--body-bytes", "1"}, "--body-bytes 1: want at least 1024"},
 		{[]string{"serve", "--max-queued-requests", "-1"}, "--max-queued-requests -1"},
 		{[]string{"serve", "--request-timeout", "0s"}, "--request-timeout 0s"},
@@ -99,7 +126,8 @@ func TestWorkersGetWhatTheFleetWasGiven(t *testing.T) {
 	}
 }
 
-const inspection = `{"requests":[{"rid":"r1","room":"000000000000000a","phase":"streaming","age_ms":61000,"prefill":"prefill-0","decode":"decode-0","tokens":12}],
+const inspection = `{"requests":[{"rid":"r1","room":"000000000000000a","phase":"streaming","age_ms":61000,"prefill":"prefill-0","decode":"decode-0","tokens":12},
+{"rid":"r2","room":"","phase":"placing","age_ms":10,"prefill":"","decode":"","tokens":0,"waits_for":"a decode worker"}],
 "rooms":[{"room":"000000000000000a","rid":"r1","role":"decode","queue":"running","phase":"generating","poll":"Success","age_ms":1500,"waits_for":"decode: engine","worker":"decode-0"}],
 "workers":[{"worker":"prefill-0","role":"prefill","boot":"b","pid":7,"queues":{"waiting":{"len":2,"oldest_ms":61000},"inflight":{"len":0,"oldest_ms":0}},"blocks":{"total":9,"free":5,"cached":3,"held":1,"quarantined":0},"up":true,"legs":1},
 {"worker":"decode-0","role":"decode","boot":"c","pid":8,"up":false,"legs":1,"error":"no route"}]}`
@@ -116,7 +144,7 @@ func TestPsShowsRequestsRoomsAndWorkers(t *testing.T) {
 	if err := ps(t.Context(), &table, s.URL, false, false); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"5+3+1+0/9", "inflight 0, waiting 2 (1m1s)", "no answer", "streaming", "1m1s", "1.5s", "decode: engine", "generating"} {
+	for _, want := range []string{"5+3+1+0/9", "inflight 0, waiting 2 (1m1s)", "no answer", "streaming", "1m1s", "1.5s", "decode: engine", "generating", "TOKENS  WAITS FOR", "a decode worker"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("no %q in\n%s", want, table.String())
 		}

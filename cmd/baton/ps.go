@@ -108,9 +108,9 @@ func psOnce(out io.Writer, body []byte, asJSON, clear bool) error {
 	for _, v := range in.Workers {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\t%s\n", v.Name, v.Role, yes(v.Up), v.PID, v.Legs, queues(&v), blocks(&v))
 	}
-	fmt.Fprintln(w, "\nREQUEST\tROOM\tPHASE\tAGE\tPREFILL\tDECODE\tTOKENS")
+	fmt.Fprintln(w, "\nREQUEST\tROOM\tPHASE\tAGE\tPREFILL\tDECODE\tTOKENS\tWAITS FOR")
 	for _, r := range in.Requests {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", r.RID, dash(r.Room), r.Phase, age(r.AgeMS), dash(r.Prefill), dash(r.Decode), r.Tokens)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", r.RID, dash(r.Room), r.Phase, age(r.AgeMS), dash(r.Prefill), dash(r.Decode), r.Tokens, dash(r.WaitsFor))
 	}
 	fmt.Fprintln(w, "\nROOM\tREQUEST\tWORKER\tQUEUE\tPHASE\tPOLL\tAGE\tWAITS FOR")
 	for _, r := range in.Rooms {

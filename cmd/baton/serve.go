@@ -17,6 +17,7 @@ import (
 
 	"baton/core/relay"
 	"baton/core/room"
+	"baton/engine/kernel"
 	"baton/engine/model"
 	"baton/engine/weights/store"
 	"baton/serve/fleet"
@@ -91,7 +92,7 @@ Twice: everything stops at once.`,
 	fl.IntVar(&f.queued, "max-queued-requests", 1024, "requests that may wait; more get 429")
 	fl.DurationVar(&f.timeout, "request-timeout", relay.TotalDefault, "longest time of a request; clients can lower it with X-Request-Timeout (seconds)")
 	fl.DurationVar(&f.drain, "drain-timeout", 30*time.Second, "how long live requests may go on after SIGTERM")
-	fl.DurationVar(&f.keepalive, "sse-keepalive", 15*time.Second, "silence of a stream after which a comment is sent; negative: never")
+	fl.DurationVar(&f.keepalive, "sse-keepalive", 15*time.Second, "silence of a stream after which a comment is sent; negative, as -1s: never")
 	fl.Int64Var(&f.bodyBytes, "body-bytes", openai.BodyBytesMax, "largest request body")
 	fl.BoolVar(&f.canary, "canary", false, "workers fill free blocks with a pattern and check it (slow)")
 	fl.StringVar(&f.level, "log-level", "info", "debug, info, warn or error")
@@ -125,10 +126,12 @@ func (f *serveFlags) check() error {
 		return fmt.Errorf("--request-timeout %v: want more than 0s, at most %v", f.timeout, leg.LeftMax)
 	case f.drain <= 0:
 		return fmt.Errorf("--drain-timeout %v: want more than 0s; 1ms ends live requests at once", f.drain)
+	case f.keepalive == 0:
+		return fmt.Errorf("--sse-keepalive 0s: want a time, as 15s, or a negative one for no comments at all")
 	case f.bodyBytes < bodyBytesLeast:
 		return fmt.Errorf("--body-bytes %d: want at least %d", f.bodyBytes, bodyBytesLeast)
 	}
-	return nil
+	return kernel.Check() // of the environment that workers inherit
 }
 
 // noArguments refuses arguments, and says what became of the one behind --unified.
