@@ -189,7 +189,7 @@ func (w *World) thaw(n *node) {
 	}
 	w.sayNode(n, "%s %d goes on", roleNames[n.role], n.at)
 	n.frozen += w.now - n.frozenAt
-	n.frozenAt = 0
+	n.frozenAt, n.thawedAt = 0, w.now
 	held := n.held
 	n.held = nil
 	for i := range held {

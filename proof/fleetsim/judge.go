@@ -3,6 +3,7 @@ package fleetsim
 import (
 	"time"
 
+	"baton/core/prefill"
 	"baton/core/relay"
 	"baton/core/room"
 	"baton/transfer"
@@ -12,6 +13,7 @@ import (
 type ghost struct {
 	req             int
 	prefill, decode *node
+	until           [2]time.Duration // at prefill, at decode: when its time is over, true time
 }
 
 // of returns the request of a room, for charts.
@@ -47,13 +49,15 @@ func (w *World) judgeRequest(n *node, req int) {
 // judgeLater has a room judged when its time at a worker is over. The worker's clock may be
 // slower than the gateway's.
 func (w *World) judgeLater(n *node, id room.ID, until time.Duration) {
+	g := w.rooms[id]
+	until += max(0, until-w.now) / 40
+	g.until[n.role-prefillRole] = max(g.until[n.role-prefillRole], until)
 	if w.plan.weather.prompt() {
 		return
 	}
 	m := w.message()
 	m.room, m.frozen = id, n.frozen
-	at := until + max(0, until-w.now)/40 + graceWorker
-	w.queue.push(event{at: at, kind: judgeRoom, node: int32(n.id), life: n.life, m: m})
+	w.queue.push(event{at: until + graceWorker, kind: judgeRoom, node: int32(n.id), life: n.life, m: m})
 }
 
 func (w *World) judgeRoom(n *node, e *event) {
@@ -226,6 +230,7 @@ func (w *World) truthP(n *node) {
 			legs++
 		}
 		w.sights.phase(n, v.Phase)
+		w.truthDeadline(n, &v)
 	}
 	for _, q := range p.core.Queues() {
 		line += q.Len
@@ -236,6 +241,18 @@ func (w *World) truthP(n *node) {
 	c := w.configP()
 	if live > 2*c.QueuedMax+c.RunningMax {
 		w.fail("BOUND", 0, "prefill %d holds %d rooms", n.at, live)
+	}
+}
+
+// truthDeadline demands that a room's deadline is the request's, by the node's clock, and that no
+// room outlives it that touches nothing.
+func (w *World) truthDeadline(n *node, v *room.View) {
+	g := w.rooms[v.Room]
+	if at := n.clock.when(v.Deadline); at > g.until[n.role-prefillRole]+time.Millisecond {
+		w.fail("TRUTH", g.req, "%s %d shows a deadline of room %s that is %v behind the request's", roleNames[n.role], n.at, v.Room, at-g.until[n.role-prefillRole])
+	}
+	if v.Phase != prefill.Draining.String() && v.Deadline < n.clock.read(w.now)-10*time.Microsecond && n.thawedAt != w.now && !w.plan.weather.prompt() {
+		w.fail("TERM", g.req, "room %s is %s at %s %d, %v after its deadline", v.Room, v.Phase, roleNames[n.role], n.at, n.clock.read(w.now)-v.Deadline)
 	}
 }
 
@@ -258,6 +275,7 @@ func (w *World) truthD(n *node) {
 			w.fail("TRUTH", w.of(v.Room), "decode %d shows room %s with lease %s, the ledger has it otherwise", n.at, v.Room, v.Lease)
 		}
 		w.sights.phase(n, v.Phase)
+		w.truthDeadline(n, &v)
 	}
 	for _, q := range d.core.Queues() {
 		line += q.Len

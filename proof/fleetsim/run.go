@@ -65,6 +65,12 @@ type Report struct {
 	Failed  *Result  // the lowest seed that broke something
 }
 
+// SeedsFirst and SeedsGate are the seeds of every change: what fits into ten seconds of one core.
+const (
+	SeedsFirst = 1
+	SeedsGate  = 2000
+)
+
 // SeedsEnough is how many seeds have to meet every sight; with fewer, luck decides.
 const SeedsEnough = 1000
 

@@ -51,6 +51,7 @@ type node struct {
 	draining bool
 	clock    clock
 	frozenAt time.Duration // 0: runs
+	thawedAt time.Duration
 	held     []event       // that came while it was frozen
 	slow     int           // factor; 0: none
 	tickAt   time.Duration // of the earliest tick in the queue; 0: none

@@ -6,5 +6,6 @@
 //	BATON_NIGHTLY=1 go test -v -timeout 1h ./proof/gate             the large ones too; 3 GiB
 //	go test -run xxx -bench . ./proof/gate                          states per second
 //
-// It decides nothing about the worlds: a scope belongs to proof/sim or proof/relaysim.
+// It decides nothing about the worlds: a scope belongs to proof/sim, proof/relaysim or
+// proof/fleetsim.
 package gate

@@ -1,7 +1,10 @@
 package gate
 
 import (
+	"context"
+
 	"baton/proof/explore"
+	"baton/proof/fleetsim"
 	"baton/proof/relaysim"
 	"baton/proof/sim"
 )
@@ -27,5 +30,10 @@ func Scopes() []Scope {
 		s.Options.Audit = audited
 		all = append(all, Scope{Name: s.Name, Nightly: s.Nightly, Run: s.Run})
 	}
-	return all
+	// Walks by seed, not an exploration: of another kind, but it judges mutants like the others.
+	// proof/fleetsim's own test runs the same seeds in every change.
+	return append(all, Scope{Name: "fleet seeds", Nightly: true, Run: func() explore.Report {
+		r := fleetsim.Sweep(context.Background(), fleetsim.SeedsFirst, fleetsim.SeedsGate, fleetsim.DefaultSizes(), 1, nil)
+		return r.Explored()
+	}})
 }
