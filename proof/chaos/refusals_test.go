@@ -51,8 +51,8 @@ func TestServeRefusesAPortThatIsTaken(t *testing.T) {
 	defer taken.Close()
 	addr := taken.Addr().String()
 	refused(t, nil, []string{"serve", "--listen", addr}, addr, "taken by another process", "--listen")
-	refused(t, nil, []string{"worker", "--role", "unified", "--kv-tokens", "256", "--http", addr}, "http", addr, "address already in use")
-	refused(t, []string{"BATON_SECRET=" + secret}, []string{"worker", "--role", "prefill", "--kv-tokens", "256", "--link", addr}, "link", addr, "address already in use")
+	refused(t, nil, []string{"worker", "--role", "unified", "--kv-tokens", "256", "--http", addr}, addr, "taken by another process", "--http")
+	refused(t, []string{"BATON_SECRET=" + secret}, []string{"worker", "--role", "prefill", "--kv-tokens", "256", "--link", addr}, addr, "taken by another process", "--link")
 }
 
 // tensorInfo returns the place behind a tensor's name in a model file: dimensions, type, offset.

@@ -105,8 +105,11 @@ func (e *entry) push(id int32, p sample.Piece) {
 
 // end builds the end of the answer.
 func (e *entry) end(o room.Outcome) *leg.End {
-	return &leg.End{Outcome: o.Kind, Cause: o.Cause, Finish: e.last.Reason, Matched: e.last.Matched,
-		PromptTokens: len(e.req.Tokens), OutputTokens: e.output, Cached: e.cached, Message: leg.Shorten(e.why)}
+	end := &leg.End{Outcome: o.Kind, Cause: o.Cause, PromptTokens: len(e.req.Tokens), OutputTokens: e.output, Cached: e.cached, Message: leg.Shorten(e.why)}
+	if o.Kind == room.Success {
+		end.Finish, end.Matched = e.last.Reason, e.last.Matched
+	}
+	return end
 }
 
 // answerMax bounds what an answer holds for a gateway that does not read (W3), in lines and
@@ -173,6 +176,13 @@ func (a *answer) put(l leg.Line) bool {
 		}
 	})
 	return ok
+}
+
+// gap says that lines were dropped.
+func (a *answer) gap() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.full
 }
 
 func (a *answer) refuse(r *refusal) { a.tell(func() { a.refused = r }) }

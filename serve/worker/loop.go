@@ -161,6 +161,9 @@ func (w *Worker) refuse(e *entry, o room.Outcome) {
 // end closes the answer of a room (W2).
 func (w *Worker) end(id room.ID, o room.Outcome) *entry {
 	e := w.room(id)
+	if o.Kind == room.Success && e.answer.gap() {
+		o = room.Fail(room.Overload) // the room has all of its output, its gateway never will (STREAM, W3)
+	}
 	delete(w.rooms, id)
 	w.ended(id, e.req.RID, o, e.began)
 	e.answer.finish(e.end(o))

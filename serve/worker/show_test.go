@@ -15,8 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"baton/core/decode"
 	"baton/core/room"
 	"baton/engine/sample"
+	"baton/serve/leg"
 )
 
 func get(t testing.TB, w *Worker, path string) (status int, body string) {
@@ -259,6 +261,30 @@ func TestASlowReaderLosesItsRoomAndStallsNobody(t *testing.T) {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("metrics lack %s", want)
 		}
+	}
+}
+
+// STREAM: the token that finds the buffer full may be the last, and then the core has ended the
+// room as a success in the same step. What the gateway gets of it has a gap, so it is none.
+func TestALastTokenThatIsDroppedIsNoSuccess(t *testing.T) {
+	u, f := start(t, Unified, 16)
+	q := ask(rand.New(rand.NewPCG(1, 1)), 20, 3, f.vocab)
+	done := make(chan *leg.End, 1)
+	u.send(&input{ask: func() {
+		n := u.node.(*decodeNode)
+		e := &entry{req: &q, peer: decode.Local, answer: newAnswer(1)}
+		u.accept(q.Room, e) // the buffer is full
+		e.push(7, sample.Piece{Text: "end", IDs: []int32{7}, Finished: true, Reason: "length"})
+		n.emit(q.Room)
+		n.end(q.Room, room.Done())
+		_, _, end := e.answer.take(nil)
+		done <- end
+	}})
+	if end := <-done; end == nil || end.Result() != room.Fail(room.Overload) || end.Finish != "" || end.Message == "" {
+		t.Errorf("a stream without its last token ends with %+v, want overload", end)
+	}
+	if _, body := get(t, u, "/metrics"); !strings.Contains(body, `baton_rooms_ended_total{cause="overload",outcome="failed",role="unified"} 1`) {
+		t.Error("it is not counted as what it was")
 	}
 }
 
