@@ -22,16 +22,7 @@
 //	phase    the room's phase after the transition
 //	event    a word of a fixed list: what reached a core or what it wants done
 //	outcome  success, failed or aborted
-//	cause    why, as an outcome's cause; on lines about a process or a link, the error
+//	cause    why, by the name of a room.Cause
 //	after    how long it took
-//	detail   free text for humans, and nothing else is free
-//
-// Log lines of every part have a constant message and these keys, which a reader can search for:
-//
-//	room, lease, rid    whose line it is
-//	worker, peer        who wrote it or whom it is about, and who was on the other side
-//	phase, event        where a room stood and what it heard, by the cores' names
-//	outcome, cause      how it ended, by room.Kind's and room.Cause's names
-//	after               a time that passed or will
-//	detail              free words: an error, a list, a number; nothing branches on them
+//	detail   free words: an error, a list, a number; nothing branches on them, and nothing else is free
 package observe

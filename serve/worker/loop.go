@@ -99,7 +99,7 @@ func (w *Worker) handle(in *input) {
 	if in.step != nil {
 		w.metrics.Step(in.step.took)
 		if in.step.err != nil {
-			w.log.Error("engine step failed", "worker", w.name, "cause", in.step.err)
+			w.log.Error("engine step failed", "worker", w.name, "detail", in.step.err)
 		}
 	}
 	w.node.step(in)

@@ -89,11 +89,11 @@ func (p *peers) note(ev *decode.Event, in *input) {
 	case decode.LinkFailed:
 		x := &p.list[ev.Peer]
 		x.dials, x.why = x.dials-1, in.why
-		p.log.Warn("link failed", "worker", p.worker, "peer", x.addr, "cause", in.why)
+		p.log.Warn("link failed", "worker", p.worker, "peer", x.addr, "detail", in.why)
 	case decode.LinkEnd:
 		x := &p.list[ev.Peer]
 		x.links, x.why = x.links-1, in.why
-		p.log.Info("link ended", "worker", p.worker, "peer", x.addr, "cause", in.why)
+		p.log.Info("link ended", "worker", p.worker, "peer", x.addr, "detail", in.why)
 	}
 }
 

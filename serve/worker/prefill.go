@@ -137,7 +137,7 @@ func (n *prefillNode) LinkUp(peer room.Boot, conn room.Conn) {
 
 func (n *prefillNode) LinkEnd(peer room.Boot, conn room.Conn, err error) {
 	n.w.metrics.LinkEnds.Inc()
-	n.w.log.Info("link ended", "worker", n.w.name, "peer", peer.String(), "cause", err)
+	n.w.log.Info("link ended", "worker", n.w.name, "peer", peer.String(), "detail", err)
 	n.w.send(&input{prefill: prefill.Event{Kind: prefill.LinkEnd, Boot: peer, Conn: conn}})
 }
 

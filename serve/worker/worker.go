@@ -95,7 +95,7 @@ func New(c Config, s *Served) (*Worker, error) {
 	go func() {
 		defer close(w.serving)
 		if err := w.server.Serve(w.listener); !errors.Is(err, http.ErrServerClosed) {
-			w.log.Error("legs are not served any more", "worker", w.name, "cause", err)
+			w.log.Error("legs are not served any more", "worker", w.name, "detail", err)
 		}
 	}()
 	w.log.Info("worker started", "worker", w.name, "detail", "model "+s.Name)

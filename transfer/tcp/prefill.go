@@ -173,7 +173,7 @@ func (p *Prefill) accept() {
 		case <-p.done:
 			return
 		case <-time.After(acceptPause):
-			p.id.Log.Warn("link not accepted", "cause", err)
+			p.id.Log.Warn("link not accepted", "detail", err)
 		}
 	}
 }
@@ -218,7 +218,7 @@ func (p *Prefill) greet(c *net.TCPConn) {
 	}
 	if err != nil {
 		p.count.linksRefused.Add(1)
-		p.id.Log.Warn("link refused", "peer", c.RemoteAddr().String(), "cause", err)
+		p.id.Log.Warn("link refused", "peer", c.RemoteAddr().String(), "detail", err)
 		if m := toErr(err); m != nil {
 			_ = c.SetWriteDeadline(time.Now().Add(farewell))
 			_, _ = send(c, m)
