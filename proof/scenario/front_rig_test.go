@@ -100,13 +100,27 @@ func (l *fakeLeg) wait() { <-l.ctx.Done() }
 
 type script func(*fakeLeg)
 
+// computed holds a channel for each room, closed when its prefill is through.
+var computed sync.Map
+
+func (l *fakeLeg) kv() chan struct{} {
+	c, _ := computed.LoadOrStore(l.req.Room, make(chan struct{}))
+	return c.(chan struct{})
+}
+
 func goodPrefill(l *fakeLeg) {
 	l.accept()
+	close(l.kv())
 	l.line(leg.Line{End: &leg.End{Outcome: room.Success, PromptTokens: len(l.req.Tokens)}})
 }
 
 func goodDecode(l *fakeLeg) {
 	l.accept()
+	select {
+	case <-l.kv():
+	case <-l.ctx.Done():
+		return
+	}
 	l.piece("hel")
 	l.piece("lo")
 	l.done(5)

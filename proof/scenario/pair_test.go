@@ -295,3 +295,22 @@ func TestF130UsageIsWhatWasComputed(t *testing.T) {
 	r.quiet()
 	empty(t, p, d)
 }
+
+// Given prompts of one token, of whole blocks and chunks, and one more or less, when each runs
+// through a pair and on one worker, then the texts are the same, and those that the bytes of
+// the whole prompt give.
+// vLLM and LMCache: issue #52617.
+func TestF62APairSaysWhatOneWorkerSays(t *testing.T) {
+	p, _ := startWorker(t, worker.Prefill, 64, "layout")
+	d, do := startWorker(t, worker.Decode, 64, "layout")
+	u, _ := startWorker(t, worker.Unified, 64, "layout")
+	for _, n := range []int{1, 2, 15, 16, 17, 31, 32, 33, 47, 48, 63, 64, 65, 127, 128, 129, 500, 1000} {
+		q := legOf(prompt(n), 6)
+		_, dec := both(t, p, d, q)
+		a, b := dec.ended(room.NoCause), open(t, u, worker.Decode, q).ended(room.NoCause)
+		if want := follow(q.Tokens, 6, do.vocab); !slices.Equal(a.ids, want) || !slices.Equal(b.ids, want) || a.text != b.text {
+			t.Errorf("%d tokens: the pair %v, one worker %v, want %v", n, a.ids, b.ids, want)
+		}
+	}
+	empty(t, p, d, u)
+}

@@ -286,8 +286,9 @@ func TestF30TheClockDoesNotCountQueueing(t *testing.T) {
 	r.quiet()
 }
 
-// Given a room that fails at prefill before, during and behind decode's Prealloc, with the room
-// forgotten in between or not, then decode learns it without a timer, and no word makes a room.
+// Given a room that decode waits for, when it fails at prefill before, during and behind its
+// Prealloc, and is forgotten in between or not, then decode learns it without a timer, and no
+// late word makes a room.
 // SGLang: PR #36108, issue #36033, PR #30327, PR #36612.
 func TestF31AFailureDoesNotStayWhereItHappened(t *testing.T) {
 	for _, when := range []string{"before", "computing", "writing"} {
@@ -305,10 +306,10 @@ func TestF31AFailureDoesNotStayWhereItHappened(t *testing.T) {
 			r.run()
 			at := r.attempts[a.room(1)]
 			if when == "before" && forget {
-				// Nobody remembers the room: the Prealloc opens half of one, which the gateway's
-				// end of the other leg closes.
+				// Nobody remembers the room: the Prealloc opens half of one, which the gateway
+				// ends when it hears of the other leg.
 				r.release()
-				r.quiet()
+				r.run()
 			}
 			if at.how[relay.Decode].Kind != room.Failed && at.how[relay.Decode].Kind != room.Aborted {
 				t.Errorf("%s, forgotten %v: decode's leg is %v", when, forget, at.how[relay.Decode])
