@@ -278,8 +278,8 @@ func (g *Gateway) Close() {
 	g.closing.Do(func() {
 		close(g.stopped)
 		g.posting.Lock() // whoever was posting is through
-		g.posting.Unlock()
 		g.cancel()
+		g.posting.Unlock()
 	})
 	<-g.ended
 	g.client.Close()
