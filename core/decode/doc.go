@@ -55,7 +55,8 @@
 //	    engine returns, and the transport bounds every read (QUIET: a timer is no proof).
 //	D9  First come, first served (sched.S1), for blocks among the rooms whose link stands, and
 //	    for slots among those that are ready. What can never fit is refused as a client's
-//	    error.
+//	    error. The engine is shared: a step has a token of every generating room, and the
+//	    first local prompts by halves (sched.S3 to S5).
 //	D10 Bounded. QueuedMax rooms have no slot, RunningMax have one; peers and tombstones have
 //	    limits in core/room.
 //

@@ -8,7 +8,8 @@ import (
 )
 
 // startStep starts the next engine step, if none is running and there is something to do:
-// every generating room its next token, then chunks of local prompts in order of arrival.
+// every generating room its next token, then chunks of local prompts in order of arrival, which
+// share what is left by halves (sched.S3, S4).
 func (c *Core) startStep(out *Effects) {
 	if c.stepping > 0 || c.count[Generating]+c.count[Prefilling] == 0 {
 		return
@@ -26,16 +27,15 @@ func (c *Core) startStep(out *Effects) {
 		e.inStep = true
 		budget.Decode()
 	}
-	for i := c.live.First(); i != room.None && c.count[Prefilling] > 0; i = c.live.Next(i) {
+	for i := c.live.First(); i != room.None && c.count[Prefilling] > 0 && !budget.Full(); i = c.live.Next(i) {
 		e := &c.rooms[i]
-		if e.phase != Prefilling {
-			continue
+		if need := e.tokens - e.filledTo; e.phase == Prefilling && budget.Fits(need) {
+			budget.Add(i, need)
 		}
-		to := budget.Chunk(e.filledTo, e.tokens)
-		if to == e.filledTo {
-			break
-		}
-		budget.Spend(to - e.filledTo)
+	}
+	for _, p := range budget.Parts() {
+		e := &c.rooms[p.Slot]
+		to := e.filledTo + p.Tokens
 		items = append(items, StepItem{Room: e.id, Prefill: true, From: e.filledTo, To: to, Last: to == e.tokens, Blocks: e.blocks})
 		e.inStep, e.stepTo = true, to
 	}

@@ -49,6 +49,8 @@
 //	    the engine returns, and the transport bounds every write (QUIET: a timer is no proof).
 //	P9  First come, first served (sched.S1): blocks are taken when a room enters its first
 //	    step, in order of arrival. A prompt that can never fit is refused as a client's error.
+//	    The engine is shared: every step has the first prompts of the line in it, by halves,
+//	    so that a short one does not wait for the whole of a long one (sched.S4, S5).
 //	P10 Bounded. QueuedMax rooms wait and as many half rooms, whose Request is missing;
 //	    RunningMax are in flight; tombstones and floors have limits in core/room.
 //

@@ -139,7 +139,7 @@ func (c *Core) settle(now time.Duration, e *entry, out *Effects) {
 }
 
 // schedule starts the next engine step, if none is running and there is something to compute:
-// prompts that have begun first, then those that wait, both in order of arrival.
+// in order of arrival, shared by halves (sched.S4). A room enters with its first chunk.
 func (c *Core) schedule(now time.Duration, out *Effects) {
 	if c.stepping > 0 || c.count[Queued]+c.count[Computing] == 0 {
 		return
@@ -147,16 +147,15 @@ func (c *Core) schedule(now time.Duration, out *Effects) {
 	pool := sched.NewLine(c.pool.Free())
 	places := sched.NewLine(c.cfg.RunningMax - int(c.count[Computing]+c.count[Writing]+c.count[Draining]))
 	budget := sched.NewBudget(c.cfg.ChunkTokens)
-	var items []StepItem
 	for i := c.live.First(); i != room.None && !budget.Full(); i = c.live.Next(i) {
 		e := &c.rooms[i]
 		if e.phase != Computing && e.phase != Queued {
 			continue
 		}
-		to := budget.Chunk(e.computed, e.tokens)
+		fits := budget.Fits(e.tokens - e.computed)
 		if e.phase == Queued {
 			n := room.BlocksFor(int(e.tokens))
-			if to == e.computed {
+			if !fits {
 				pool.Close() // no place in this step; nobody may overtake
 			}
 			if !places.Take(1) || !pool.Take(n) {
@@ -165,16 +164,21 @@ func (c *Core) schedule(now time.Duration, out *Effects) {
 			e.blocks = c.pool.Take(n)
 			c.move(e, Computing, now)
 		}
-		if to == e.computed {
-			continue
+		if fits {
+			budget.Add(i, e.tokens-e.computed)
 		}
-		budget.Spend(to - e.computed)
-		items = append(items, c.item(e, to))
 	}
-	if len(items) > 0 {
-		c.stepping = int32(len(items))
-		out.add(Effect{Kind: Step, Items: items})
+	parts := budget.Parts()
+	if len(parts) == 0 {
+		return
 	}
+	items := make([]StepItem, len(parts))
+	for k, p := range parts {
+		e := &c.rooms[p.Slot]
+		items[k] = c.item(e, e.computed+p.Tokens)
+	}
+	c.stepping = int32(len(items))
+	out.add(Effect{Kind: Step, Items: items})
 }
 
 // item puts a room into the step that is being made.
