@@ -52,7 +52,7 @@ func (l Lease) String() string { return fmt.Sprintf("%s/%d", l.Boot, l.Seq) }
 type Conn uint64
 
 // BlockTokens is the number of tokens in one block, and of rows in one weight panel, so that
-// a block of keys is itself a panel (DESIGN §3, §8).
+// a block of keys is itself a panel (engine/kernel).
 const BlockTokens = 16
 
 // BlocksFor returns how many blocks hold n tokens.

@@ -10,7 +10,7 @@
 //
 //	M1  The logits of a row are the same bits whatever else is in the batch, wherever the
 //	    borders of its chunks were and however many threads ran the step, within one kernel
-//	    level (DESIGN §8). Hence prefill elsewhere, a retry and a migration change no token.
+//	    level (K1 of engine/kernel). Hence prefill elsewhere, a retry and a migration change no token.
 //	M2  A KV block whose row 0 was written by Step holds zeros in every row that no token has
 //	    filled yet, so that the sum of a block is a function of its tokens.
 //	M3  Step allocates nothing once a batch of the same size has been run.

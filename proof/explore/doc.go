@@ -7,7 +7,7 @@
 // system given, however long a run is; nothing is sampled. It never reads a clock to decide,
 // never starts a goroutine, and never draws a random number that a result depends on.
 //
-// Three questions about liveness (DESIGN §2, §6):
+// Three questions about liveness (in Baton they are invariants of core/room):
 //
 //	TERM    everything ends, if compute, transport and timers keep working
 //	ALONE   everything ends although no message is delivered any more

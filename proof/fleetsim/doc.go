@@ -24,7 +24,7 @@
 // Faults begin in the first half of a run. In the second all heals, but for links that a seed
 // chose to leave dead.
 //
-// # What is judged (DESIGN §2)
+// # What is judged (the invariants of core/room, as far as they can be seen here)
 //
 //	TERM     a request ends by its deadline on its gateway's clock, to graceGateway; a room at a
 //	         worker by its own, to graceWorker for what touches memory. Freezes are added
