@@ -4,7 +4,8 @@
 // A leg is the part of an attempt at one worker. Its request is one JSON object, its answer a
 // stream of JSON lines: first {"accepted":true} once the room is registered, then pieces of
 // output (decode only), then exactly one line with an end. Before the stream a refusal is a
-// status of its own with an End as the body. Closing the connection cancels the room.
+// status of its own with an End as the body, or a 503 with a Leaving from a worker that leaves.
+// Closing the connection cancels the room.
 //
 // The package parses, bounds and prints; it does no I/O of its own, knows no room's state and
 // starts no goroutine. serve/worker, serve/gateway, serve/upstream and bench import it.

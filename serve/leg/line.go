@@ -38,6 +38,16 @@ func Refusal(c room.Cause, message string) *End {
 	return &End{Outcome: o.Kind, Cause: o.Cause, Message: Shorten(message)}
 }
 
+// Leaving is the body of the refusal of a worker that leaves. It names no outcome: what a worker
+// says of losing a worker it says of its peer, and of itself by not being there. So it reads as
+// any other 503 does: here is nobody who takes this leg, somebody else may.
+type Leaving struct {
+	Message string `json:"message"`
+}
+
+// LeavingStatus is the HTTP status of Leaving.
+const LeavingStatus = http.StatusServiceUnavailable
+
 // Result is the end as an outcome.
 func (e *End) Result() room.Outcome { return room.Outcome{Kind: e.Outcome, Cause: e.Cause} }
 

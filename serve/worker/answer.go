@@ -134,7 +134,7 @@ type answer struct {
 
 // refusal is an answer before the stream.
 type refusal struct {
-	end    *leg.End
+	end    any // a *leg.End, or a leg.Leaving
 	status int // of HTTP
 }
 

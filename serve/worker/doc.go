@@ -14,8 +14,8 @@
 //
 //	W1  an input is never lost: its sender waits for a place in the channel, or the loop is over
 //	W2  every leg is answered: accepted and then ended exactly once, or refused. Only when the
-//	    worker itself leaves is a connection cut without an end: worker_lost in an end speaks of
-//	    the peer, and so blames the right one
+//	    worker itself leaves is a connection cut without an end, or a leg turned away without an
+//	    outcome: worker_lost in an end speaks of the peer, and so blames the right one
 //	W3  an answer's buffer is bounded; when it is full its room is aborted with the cause
 //	    overload, because a limit of ours was reached, and nobody else waits for that reader
 //	W4  a connection that closes aborts its room, in every phase

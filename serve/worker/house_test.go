@@ -91,6 +91,7 @@ type call struct {
 	ids      []int32
 	text     string
 	logprobs []sample.TokenLogprob
+	body     string // of a refusal
 	end      *leg.End
 	err      error
 }
@@ -129,7 +130,7 @@ func (c *call) run(req *http.Request) {
 		if err == nil {
 			c.end, err = leg.ParseEnd(b)
 		}
-		c.set(func() { c.err = err })
+		c.set(func() { c.body, c.err = string(b), err })
 		return
 	}
 	lines := leg.NewReader(resp.Body)

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"net/http"
 	"strconv"
 	"time"
 
@@ -134,13 +133,11 @@ func (w *Worker) accept(id room.ID, e *entry) {
 
 // refuse answers the leg that was just requested with a refusal (W2).
 func (w *Worker) refuse(e *entry, o room.Outcome) {
-	r := &refusal{end: &leg.End{Outcome: o.Kind, Cause: o.Cause, PromptTokens: len(e.req.Tokens)}}
-	r.status = r.end.Status()
 	why := e.why
+	leaving := o.Cause == room.Overload && w.draining.Load()
 	switch {
-	case o.Cause == room.Overload && w.draining.Load():
-		// Another worker takes it at once; this one never will again.
-		r.status = http.StatusServiceUnavailable
+	case leaving: // for this worker is not full: another takes it at once, this one never will again
+		o = room.Fail(room.WorkerLost)
 		why = "the worker " + w.name + " is draining"
 	case why != "":
 	case o.Cause == room.Overload:
@@ -152,7 +149,11 @@ func (w *Worker) refuse(e *entry, o room.Outcome) {
 	default:
 		why = "the room was over at the worker " + w.name + " before its leg came"
 	}
-	r.end.Message = leg.Shorten(why)
+	end := &leg.End{Outcome: o.Kind, Cause: o.Cause, PromptTokens: len(e.req.Tokens), Message: leg.Shorten(why)}
+	r := &refusal{end, end.Status()}
+	if leaving {
+		r = &refusal{leg.Leaving{Message: end.Message}, leg.LeavingStatus}
+	}
 	w.metrics.Refused.WithLabelValues(o.Cause.String()).Inc()
 	w.log.Info("leg refused", "room", e.req.Room, "rid", e.req.RID, "worker", w.name, "outcome", o.Kind, "cause", o.Cause, "after", w.now()-e.began, "detail", why)
 	e.answer.refuse(r)

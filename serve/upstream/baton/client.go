@@ -150,6 +150,9 @@ func refused(resp *http.Response) Result {
 		end.Message = leg.Shorten(end.Message)
 		return Result{end, true}
 	}
+	if end.Message != "" { // leg.Leaving, or something between us that speaks JSON
+		return concluded(causeOf(resp.StatusCode), fmt.Errorf("status %d: %s", resp.StatusCode, end.Message))
+	}
 	return concluded(causeOf(resp.StatusCode), fmt.Errorf("status %d without a refusal", resp.StatusCode))
 }
 

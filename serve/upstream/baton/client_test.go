@@ -45,6 +45,7 @@ func TestEveryKindOfFailureIsAnEnd(t *testing.T) {
 		{"a cut connection", 200, accepted + piece, true, room.Fail(room.WorkerLost), false, 1},
 		{"a refusal", 400, `{"outcome":"failed","cause":"client_error","message":"too long"}`, false, room.Fail(room.ClientError), true, 0},
 		{"a full queue", 429, `{"outcome":"failed","cause":"overload"}`, false, room.Fail(room.Overload), true, 0},
+		{"a worker that leaves", 503, `{"message":"the worker decode-0 is draining"}`, false, room.Fail(room.WorkerLost), false, 0},
 		{"a refusal that claims success", 503, `{"outcome":"success"}`, false, room.Fail(room.WorkerLost), false, 0},
 		{"a bare 500", 500, "oops", false, room.Fail(room.WorkerLost), false, 0},
 		{"a bare 429", 429, "", false, room.Fail(room.Overload), false, 0},
