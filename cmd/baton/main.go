@@ -65,7 +65,7 @@ The default model, recall, is inside the binary: everything works without a down
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newServe(), newWorker(), newPs(), newChat(), newPull(), newBench(), newVersion())
+	root.AddCommand(newServe(), newWorker(), newPs(), newChat(), newPull(), newBench(), newVerify(), newVersion())
 	return root
 }
 

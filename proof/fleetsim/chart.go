@@ -53,7 +53,8 @@ func (w *World) sayFault(c *choice) {
 		crash: strings.ToUpper(a) + " CRASHES", freeze: a + " FREEZES for " + how, slow: fmt.Sprintf("%s is %d times as slow for %s", a, c.size, how),
 		deaden: "nothing gets from " + a + " to " + b + " for " + how, lag: a + " to " + b + " is slow for " + how,
 		cut: "the link of " + a + " with " + b + " ends", corrupt: "chunks from " + b + " to " + a + " are damaged for " + how,
-		stepFail: "the next step of " + a + " fails", drain: a + " drains",
+		stepFail: "the next step of " + a + " fails", drain: a + " drains", writeFail: "the next write of " + a + " fails",
+		mute: b + " does not see any more what " + a + " hangs up",
 	}[c.kind])
 }
 

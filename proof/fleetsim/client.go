@@ -80,6 +80,9 @@ func (w *World) clientGone(n *node, req int) {
 		w.say(req, n, "the client of request %d leaves", req)
 	}
 	w.stepG(n, relay.Event{Kind: relay.ClientGone, Req: uint64(req)})
+	if !r.ended {
+		w.fail("PROMPT", req, "request %d goes on although its client left", req)
+	}
 }
 
 // clientGets judges one token that goes to a client.
@@ -116,6 +119,11 @@ func (w *World) clientEnds(n *node, e *relay.Effect) {
 		return
 	}
 	r.ended, r.outcome = true, e.Outcome
+	for _, l := range r.legs {
+		if !l.final && !l.closed {
+			w.fail("PROMPT", int(e.Req), "request %d ends, and its %s leg of try %d is left open", e.Req, l.side, l.attempt)
+		}
+	}
 	if w.trace != nil {
 		w.say(int(e.Req), n, "the client of request %d reads %s", e.Req, e.Outcome)
 	}

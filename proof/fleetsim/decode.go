@@ -71,7 +71,7 @@ func (w *World) doD(n *node, e *decode.Effect) {
 	switch e.Kind {
 	case decode.Accept:
 		l := d.answering
-		d.rooms[e.Room] = &outputRoom{leg: l, until: l.until}
+		d.rooms[e.Room] = &outputRoom{leg: l, until: w.rooms[e.Room].until[1]}
 		w.accept(n, l)
 	case decode.Refuse:
 		w.refuse(n, d.answering, e.Outcome)

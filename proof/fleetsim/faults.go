@@ -1,6 +1,7 @@
 package fleetsim
 
 import (
+	"slices"
 	"time"
 
 	"baton/core/decode"
@@ -59,7 +60,7 @@ func (w *World) strike(i int) {
 	until := w.now + c.lasts
 	if c.lasts == never {
 		until = never
-		w.sights.see(neverHeals)
+		w.sights.see(neverHeals + sight(c.kind/mute)*(gatewayMute-neverHeals))
 	}
 	if w.trace != nil {
 		w.sayFault(c)
@@ -103,6 +104,10 @@ func (w *World) begin(n *node, c *choice, until time.Duration) {
 		}
 	case stepFail:
 		n.failStep = true
+	case writeFail:
+		n.failWrite = true
+	case mute:
+		n.muted = append(n.muted, w.nodes[c.b])
 	case drain:
 		trouble(n, byDrain)
 		w.drain(n)
@@ -143,9 +148,12 @@ func (w *World) heal(i int) {
 func (w *World) crash(n *node) {
 	w.sights.see(crashes + sight(n.role))
 	w.thaw(n)
-	n.up, n.slow, n.failStep, n.damaged = false, 0, false, nil
+	n.up, n.slow, n.failStep, n.failWrite, n.damaged, n.muted = false, 0, false, false, nil, nil
 	links := n.links()
 	n.worker = -1
+	if n.role == gatewayRole {
+		w.unsent(n)
+	}
 	for i := range w.reqs {
 		r := &w.reqs[i]
 		for _, l := range r.legs {
@@ -166,6 +174,20 @@ func (w *World) crash(n *node) {
 		w.tell(n, k, linkEnded)
 	}
 	n.g, n.p, n.d = nil, nil, nil
+}
+
+// unsent drops requests of a gateway's machine that never left it.
+func (w *World) unsent(n *node) {
+	for to := range w.nodes {
+		d := w.dir(n.id, to)
+		d.stalled = slices.DeleteFunc(d.stalled, func(x stalled) bool {
+			lost := x.m.leg != nil && x.m.leg.life == 0
+			if lost {
+				w.free(x.m)
+			}
+			return lost
+		})
+	}
 }
 
 // freeze stops a process; its kernel goes on taking what arrives.

@@ -78,6 +78,35 @@ func (w *World) judgeRoom(n *node, e *event) {
 	w.free(m)
 }
 
+// goneWithin is how long a room may go on that was told to end: a step and a write of the slowest
+// node, and the wait of a write for its turn.
+const goneWithin = 4 * time.Second
+
+// goneSoon has a room judged that has heard at a worker that it is over: what ends it now is no
+// timer. Deadlines hide exactly this.
+func (w *World) goneSoon(n *node, id room.ID) {
+	m := w.message()
+	m.room, m.sentAt = id, w.now
+	w.queue.push(event{at: w.now + goneWithin, kind: judgeGone, node: int32(n.id), life: n.life, m: m})
+}
+
+func (w *World) judgeGone(n *node, m *message) {
+	defer w.free(m)
+	view, there := w.view(n, m.room)
+	if !there {
+		return
+	}
+	g := w.rooms[m.room]
+	for _, x := range []*node{g.prefill, g.decode} {
+		for _, c := range []cause{byCrash, byFreeze, bySlow, byNet} {
+			if x.trouble[c] >= m.sentAt-time.Second {
+				return // something holds it up; its deadline is judged all the same
+			}
+		}
+	}
+	w.fail("PROMPT", g.req, "room %s is still %s at %s %d, %v after it had to end there", m.room, view.Phase, roleNames[n.role], n.at, w.now-m.sentAt)
+}
+
 // termOf is TERM, or ALONE at a node that a dead link parts from others for ever.
 func (w *World) termOf(n *node) string {
 	if n.trouble[byNet] == never {

@@ -1,6 +1,7 @@
 package fleetsim
 
 import (
+	"slices"
 	"time"
 
 	"baton/core/decode"
@@ -46,6 +47,9 @@ func (w *World) sendLeg(n *node, l *leg, kind messageKind, o room.Outcome) *mess
 
 // hangUp tells a leg's worker that the gateway's end is gone.
 func (w *World) hangUp(l *leg) {
+	if slices.Contains(l.gw.muted, l.worker) {
+		return
+	}
 	m := w.message()
 	m.kind, m.from, m.to, m.leg = legClose, int32(l.gw.id), int32(l.worker.id), l
 	w.send(&l.out, m)
@@ -73,6 +77,7 @@ func (w *World) legAtWorker(n *node, m *message) {
 		return
 	}
 	w.sights.abort(n, l.room)
+	w.goneSoon(n, l.room)
 	if w.trace != nil {
 		w.say(l.req, n, "the gateway's connection is closed")
 	}

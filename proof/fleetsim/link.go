@@ -177,11 +177,15 @@ func (w *World) linkMessage(n *node, m *message) {
 	switch m.kind {
 	case linkPrealloc:
 		w.preallocAt(n, m)
+		if r := n.p.rooms[m.prealloc.Room]; r != nil {
+			r.leased = true
+		}
 		w.stepP(n, prefill.Event{Kind: prefill.Prealloc, Prealloc: m.prealloc})
 	case linkCancel:
 		w.say(w.of(m.cancel.Room), n, "Cancel ◀ %s", m.cancel.Cause)
 		w.dropQueued(n, k, m.cancel.Lease)
 		w.stepP(n, prefill.Event{Kind: prefill.Cancel, Cancel: m.cancel})
+		w.goneSoon(n, m.cancel.Room)
 	case linkSettled:
 		w.say(w.of(m.settled.Room), n, "Settled ◀ %s", m.settled.Outcome)
 		w.stepD(n, decode.Event{Kind: decode.Settled, Settled: m.settled})
@@ -237,6 +241,14 @@ func (w *World) writtenP(n *node, k *link) {
 		return
 	}
 	x := &k.writes[0]
+	if n.failWrite {
+		n.failWrite = false
+		w.sights.see(writeFails)
+		w.struck(n, byBytes)
+		w.home(n, k, 0, false)
+		w.pump(n, k)
+		return
+	}
 	m := w.compose(n, k, linkChunk)
 	m.chunk = x.chunk
 	m.chunk.content = make([]uint64, len(x.blocks))

@@ -103,10 +103,12 @@ const (
 	corrupt                // chunks from prefill b to decode a are damaged for lasts
 	stepFail               // the next engine step of a fails
 	drain                  // node a is told to drain; it restarts after lasts
+	writeFail              // the next write of prefill a fails, and its link lives on
+	mute                   // what gateway a hangs up, worker b does not see for lasts: a proxy keeps it open
 	choiceKinds = iota
 )
 
-var choiceNames = [choiceKinds]string{"arrive", "leave", "stall", "crash", "freeze", "slow", "deaden", "lag", "cut", "corrupt", "step_fail", "drain"}
+var choiceNames = [choiceKinds]string{"arrive", "leave", "stall", "crash", "freeze", "slow", "deaden", "lag", "cut", "corrupt", "step_fail", "drain", "write_fail", "mute"}
 
 func (k choiceKind) String() string { return choiceNames[k] }
 
@@ -199,7 +201,7 @@ func (p *plan) faults(r *rng) {
 	came := len(p.choices)
 	forever := 0
 	for range 6 + r.n(20) {
-		c := choice{kind: crash + choiceKind(r.n(int(drain-crash)+1)), at: r.span(0, faultsUntil), a: r.n(nodes), lasts: r.span(time.Millisecond, 6*time.Second)}
+		c := choice{kind: crash + choiceKind(r.n(int(writeFail-crash)+1)), at: r.span(0, faultsUntil), a: r.n(nodes), lasts: r.span(time.Millisecond, 6*time.Second)}
 		if near := p.choices[r.n(came)]; near.at < faultsUntil && r.n(4) > 0 {
 			c.at = near.at + r.span(0, 60*time.Millisecond)
 		}
@@ -232,8 +234,15 @@ func (p *plan) faults(r *rng) {
 			c.a = g + r.n(pr+d)
 		case drain:
 			c.a = g + r.n(pr+d)
+		case writeFail:
+			c.a = g + r.n(pr)
 		}
 		p.choices = append(p.choices, c)
+	}
+	if p.weather >= rough && r.n(3) == 0 { // PROMPT cannot hold then: a leg may wait for its deadline
+		for range 3 {
+			p.choices = append(p.choices, choice{kind: mute, at: r.span(0, faultsUntil), a: r.n(g), b: g + r.n(pr+d), lasts: never})
+		}
 	}
 }
 

@@ -24,10 +24,11 @@ type prefiller struct {
 
 // promptRoom is what the driver keeps of a leg.
 type promptRoom struct {
-	leg   *leg
-	sums  []uint64
-	first uint64
-	holds bool
+	leg    *leg
+	sums   []uint64
+	first  uint64
+	holds  bool
+	leased bool // its Prealloc came
 }
 
 const chunkTokens = 2 * room.BlockTokens
@@ -95,6 +96,9 @@ func (w *World) doP(n *node, e *prefill.Effect) {
 			return
 		}
 		delete(p.rooms, e.Room)
+		if d := w.rooms[e.Room].decode; e.Outcome.Kind != room.Success && r.leased && d.up {
+			w.goneSoon(d, e.Room) // its final word, or the end of the link, tells decode
+		}
 		w.end(n, r.leg, e.Room, e.Outcome)
 	}
 }

@@ -36,6 +36,7 @@ const (
 	judgeReq                   // request n must be over
 	judgeRoom                  // room m.room must be over at the node
 	quits                      // the client of request n leaves, because something failed
+	judgeGone                  // room m.room must have ended at the node, without a timer
 	reads                      // the client of request n reads again
 	eventKinds
 )

@@ -68,7 +68,7 @@ type Report struct {
 // SeedsFirst and SeedsGate are the seeds of every change: what fits into ten seconds of one core.
 const (
 	SeedsFirst = 1
-	SeedsGate  = 2000
+	SeedsGate  = 1600
 )
 
 // SeedsEnough is how many seeds have to meet every sight; with fewer, luck decides.

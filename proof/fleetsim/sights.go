@@ -30,6 +30,8 @@ const (
 	blamed
 	poolFull
 	noSlot
+	writeFails
+	gatewayMute
 	outcomes // by cause
 	_
 	_
@@ -137,7 +139,7 @@ func (s *sights) list() []Sight {
 	for i, name := range []string{"a retry", "a gateway crashes", "a prefill worker crashes", "a decode worker crashes", "a node freezes",
 		"a link ends", "a link ends by silence", "a link never heals", "a worker drains", "an engine step fails", "a chunk is refused",
 		"a client does not read", "a gateway does not read", "nobody is there to serve", "a worker refuses for overload",
-		"a request that fits nowhere", "a worker is blamed for being lost", "a pool is full", "no slot is free"} {
+		"a request that fits nowhere", "a worker is blamed for being lost", "a pool is full", "no slot is free", "a write fails", "a worker does not see a hang-up"} {
 		add(sight(i), name)
 	}
 	for _, c := range room.Causes() {

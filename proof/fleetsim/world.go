@@ -42,28 +42,30 @@ var roleNames = [...]string{"gateway", "prefill", "decode"}
 
 // node is one process after another in the same place.
 type node struct {
-	id       int
-	role     role
-	at       int // number within its role
-	life     uint32
-	worker   int32 // how gateways call this life
-	up       bool
-	draining bool
-	clock    clock
-	frozenAt time.Duration // 0: runs
-	thawedAt time.Duration
-	held     []event       // that came while it was frozen
-	slow     int           // factor; 0: none
-	tickAt   time.Duration // of the earliest tick in the queue; 0: none
-	rng      rng
-	trouble  [causes]time.Duration // when something of the kind last was about it; never: still is
-	frozen   time.Duration         // how long it stood still, together
-	failStep bool
-	damaged  *node // prefill: what goes to it is damaged
-	looks    int   // steps since the views were compared
-	g        *gateway
-	p        *prefiller
-	d        *decoder
+	id        int
+	role      role
+	at        int // number within its role
+	life      uint32
+	worker    int32 // how gateways call this life
+	up        bool
+	draining  bool
+	clock     clock
+	frozenAt  time.Duration // 0: runs
+	thawedAt  time.Duration
+	held      []event       // that came while it was frozen
+	slow      int           // factor; 0: none
+	tickAt    time.Duration // of the earliest tick in the queue; 0: none
+	rng       rng
+	trouble   [causes]time.Duration // when something of the kind last was about it; never: still is
+	frozen    time.Duration         // how long it stood still, together
+	failStep  bool
+	failWrite bool
+	muted     []*node // gateway: workers that do not see what it hangs up
+	damaged   *node   // prefill: what goes to it is damaged
+	looks     int     // steps since the views were compared
+	g         *gateway
+	p         *prefiller
+	d         *decoder
 }
 
 // clock is what a node reads instead of the time.
@@ -246,6 +248,8 @@ func (w *World) take(e *event) {
 		w.judgeRequest(n, int(e.n))
 	case judgeRoom:
 		w.judgeRoom(n, e)
+	case judgeGone:
+		w.judgeGone(n, e.m)
 	case quits:
 		w.clientGone(n, int(e.n))
 	case reads:
