@@ -205,7 +205,7 @@ func (l *loop) publish() {
 }
 
 // Join puts a life of a worker on the roster and returns its id there. Names are places: a
-// second worker may have the name only when the first has left.
+// second worker may have the name only when the first has left, or is retired.
 func (g *Gateway) Join(ctx context.Context, w Worker) (int32, error) {
 	var id int32
 	var ok bool
@@ -238,6 +238,16 @@ func (g *Gateway) Health(ctx context.Context, id int32, asked time.Time, good bo
 		}
 		if m.usable() && !before {
 			l.step(relay.Event{Kind: relay.Roster, Worker: id})
+		}
+	})
+}
+
+// Retire says that a life takes nothing new and will leave by itself. It stays on the roster with
+// its legs until Leave; its successor may join beside it.
+func (g *Gateway) Retire(ctx context.Context, id int32) error {
+	return g.ask(ctx, func(l *loop) {
+		if m := l.roster.find(id); m != nil {
+			m.retired = true
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -111,7 +112,9 @@ func (g *Gateway) inspection(ctx context.Context) (*Inspection, error) {
 	var living []bool
 	if err := g.ask(ctx, func(l *loop) {
 		in.Requests = append(in.Requests, l.rows()...)
-		members := slices.SortedFunc(l.roster.places, func(a, b *member) int { return strings.Compare(a.Name, b.Name) })
+		members := slices.SortedFunc(l.roster.lives, func(a, b *member) int { // of one place the newest first
+			return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(b.id, a.id))
+		})
 		for _, m := range members {
 			in.Workers = append(in.Workers, WorkerView{Name: m.Name, Role: m.Role, Boot: m.Boot, PID: m.PID, HTTP: m.HTTP, Link: m.Link,
 				Up: m.usable(), Legs: m.load})

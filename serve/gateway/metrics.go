@@ -112,7 +112,7 @@ func (c *gauges) Collect(out chan<- prometheus.Metric) {
 		gauge(servingDesc, flag(l.roster.serving()))
 		for m := range l.roster.places { // two lives of one place would be one series twice
 			gauge(upDesc, flag(m.usable()), m.Name, m.Role)
-			gauge(loadDesc, float64(m.load), m.Name, m.Role)
+			gauge(loadDesc, float64(l.roster.legs(m.Name)), m.Name, m.Role)
 		}
 	}) != nil {
 		return

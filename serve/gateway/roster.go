@@ -36,12 +36,13 @@ type member struct {
 	down     bool          // its health says so
 	suspect  bool          // blamed for being lost; cleared by a good health that was asked for since
 	blamed   time.Duration // when it was last, on the loop's clock
+	retired  bool          // it leaves: nothing is placed on it, and its successor may come beside it
 	gone     bool
 	followed bool   // by another life in the same place
 	used     uint64 // when it was last chosen, in choices: round robin among equals
 }
 
-func (m *member) usable() bool { return !m.down && !m.suspect && !m.gone }
+func (m *member) usable() bool { return !m.down && !m.suspect && !m.retired && !m.gone }
 
 // roster is every worker that the gateway knows. The loop owns it.
 type roster struct {
@@ -50,10 +51,10 @@ type roster struct {
 	choices uint64
 }
 
-// join puts a life on the roster. False says that the place is taken by one that is not gone.
+// join puts a life on the roster. False says that the place is taken by one that stays.
 func (r *roster) join(w Worker) (id int32, ok bool) {
 	for _, m := range r.members {
-		if m.Name == w.Name && !m.gone {
+		if m.Name == w.Name && !m.gone && !m.retired {
 			return 0, false
 		}
 	}
@@ -70,6 +71,7 @@ func (r *roster) join(w Worker) (id int32, ok bool) {
 // leave says that a life is over. Its process is gone, and its number may be somebody else's.
 func (r *roster) leave(m *member) {
 	m.gone, m.PID = true, 0
+	r.sweep()
 }
 
 func (r *roster) find(id int32) *member {
@@ -82,7 +84,7 @@ func (r *roster) find(id int32) *member {
 
 // sweep forgets lives that are over and followed.
 func (r *roster) sweep() {
-	r.members = slices.DeleteFunc(r.members, func(m *member) bool { return m.followed && m.load == 0 })
+	r.members = slices.DeleteFunc(r.members, func(m *member) bool { return m.followed && m.gone && m.load == 0 })
 }
 
 // places calls yield for the newest life in every place.
@@ -92,6 +94,26 @@ func (r *roster) places(yield func(*member) bool) {
 			return
 		}
 	}
+}
+
+// lives calls yield for every life that an operator wants to see: the newest in every place, and
+// those that are leaving it.
+func (r *roster) lives(yield func(*member) bool) {
+	for _, m := range r.members {
+		if (!m.followed || !m.gone) && !yield(m) {
+			return
+		}
+	}
+}
+
+// legs is the load of all lives in a place.
+func (r *roster) legs(name string) (n int) {
+	for _, m := range r.members {
+		if m.Name == name {
+			n += m.load
+		}
+	}
+	return n
 }
 
 // pair chooses workers for an attempt: a prefill and a decode worker, or a unified one
