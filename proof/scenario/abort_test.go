@@ -240,9 +240,12 @@ func TestF10AbortInEveryState(t *testing.T) {
 		if seed > 0 {
 			r.random = rand.New(rand.NewPCG(seed, 10))
 		}
-		// A first request keeps the only slot, the step and most blocks for a while; with a long
-		// output the other one has to wait for its blocks.
-		first := r.ask("first", 600, 8)
+		if seed == 1 {
+			r.hold("open prefill a.1") // decode is first
+		}
+		// The first request keeps the only slot for long, the next one prefill's steps; with a long
+		// output the last has to wait for its blocks.
+		first, next := r.ask("first", 16, 60), r.ask("next", 400, 4)
 		a := r.ask("a", 200, out)
 		for range after {
 			if !r.step() {
@@ -267,8 +270,9 @@ func TestF10AbortInEveryState(t *testing.T) {
 		for v := range r.prefills[0].core.Rooms {
 			see("prefill", v)
 		}
+		r.release()
 		r.quiet()
-		r.want(room.NoCause, first)
+		r.want(room.NoCause, first, next)
 		return true
 	}
 	aborts := map[string]func(*rig, *request){
@@ -277,9 +281,9 @@ func TestF10AbortInEveryState(t *testing.T) {
 		"prefill's leg":     func(r *rig, a *request) { r.prefills[0].event(prefill.Event{Kind: prefill.Abort, Room: a.room(1)}) },
 	}
 	for _, abort := range aborts {
-		for _, out := range []int{10, 250} {
+		for _, out := range []int{10, 700} {
 			for seed := range uint64(3) {
-				for after := 0; play(after, out, seed, abort); after += 1 + after/60 {
+				for after := 0; play(after, out, seed, abort); after += 1 + after/40 {
 				}
 			}
 		}
