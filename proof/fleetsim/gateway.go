@@ -201,7 +201,7 @@ func (w *World) poll(n *node, worker int32) {
 		return
 	}
 	x := w.nodes[i]
-	if !x.up || x.frozenAt != 0 || w.dir(n.id, x.id).dead > 0 || w.dir(x.id, n.id).dead > 0 {
+	if !x.up || x.draining || x.frozenAt != 0 || w.dir(n.id, x.id).dead > 0 || w.dir(x.id, n.id).dead > 0 {
 		if w.now < pollsUntil {
 			w.queue.push(event{at: w.now + pollAfter, kind: poll, node: int32(n.id), life: n.life, n: worker})
 		}
