@@ -10,7 +10,7 @@ import (
 type EventKind uint8
 
 const (
-	Arrive     EventKind = iota // Req, Budgets: a client asked
+	Arrive     EventKind = iota // Req, Budgets, Buffered: a client asked
 	Pair                        // Req, Attempt, OK, Room, Prefill, Decode: the answer to Place. Not OK: nobody is there just now, and Outcome is what the client hears if nobody comes
 	LegOpen                     // Req, Attempt, Leg: the worker accepted
 	Tokens                      // Req, Attempt, N: the decode leg brought tokens
@@ -31,6 +31,7 @@ type Event struct {
 	Leg      Leg
 	OK       bool
 	Finished bool // LegEnd of decode: a finish reason came. A success without one is an early end
+	Buffered bool // Arrive: the client gets nothing before the end, so that an attempt may be taken back until then
 	Said     bool // LegEnd: the worker itself said so in its last line; else the gateway concluded it
 	N        int  // tokens
 	Room     room.ID
@@ -102,7 +103,8 @@ const (
 	Place   EffectKind = iota // Req, Attempt, Exclude, Innocent: choose a pair and a new room, answer with Pair. Asked again when nobody was there and Roster came
 	Open                      // Req, Attempt, Leg, Worker, Room: dispatch the leg, count it as load of the worker
 	Close                     // Req, Attempt, Leg: end the leg, answer with LegClosed
-	Forward                   // Req, Attempt: hand the tokens just received to the client
+	Forward                   // Req, Attempt: hand the tokens just received to the client, or put them to its buffered answer
+	Discard                   // Req, Attempt: take back all that was forwarded of the attempt; only of buffered requests
 	End                       // Req, Outcome, Finished: the one terminal event of the request
 	Blame                     // Worker, Cause, Req: the worker, or what stands between us, failed
 	Release                   // Worker, Req: the leg is no longer load of the worker
@@ -161,7 +163,7 @@ type View struct {
 	Since    time.Duration // when it entered the phase
 	Prefill  int32         // NoWorker if none
 	Decode   int32         // NoWorker if none
-	Tokens   int           // forwarded
+	Tokens   int           // forwarded, and not taken back
 	Outcome  room.Outcome  // set in Closing
 	Deadline time.Duration // when TotalTimer fires
 	WaitsFor string        // what has to happen next, for people

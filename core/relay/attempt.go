@@ -7,7 +7,7 @@ func (c *Core) place(r *request) {
 	for _, l := range r.legs {
 		room.Assert(l.state == unused || l.state == over, "relay", r.room, r.phase, "an attempt starts while a leg of the last one is open")
 	}
-	room.Assert(r.tokens == 0, "relay", r.room, r.phase, "an attempt starts behind the first token")
+	room.Assert(r.tokens == 0, "relay", r.room, r.phase, "an attempt starts behind the first token, or before what came of the last is discarded")
 	r.attempt++
 	r.room = 0
 	for i := range r.legs {

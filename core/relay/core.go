@@ -36,7 +36,8 @@ type request struct {
 	tried    []tried
 	place    placing
 	nobody   room.Outcome // what the last answer that nobody is there said
-	tokens   int          // forwarded
+	buffered bool         // the client gets nothing before the end
+	tokens   int          // forwarded of the current attempt
 	verdict  room.Outcome // first cause of the current or last attempt; the outcome in Closing
 	budgets  Budgets
 	armed    [timerNames]bool
@@ -155,7 +156,7 @@ func (c *Core) arrive(ev Event) {
 		return
 	}
 	c.arrivals++
-	r := &request{id: ev.Req, order: c.arrivals, budgets: ev.Budgets, arrived: c.now, since: c.now, heapSlot: -1}
+	r := &request{id: ev.Req, order: c.arrivals, budgets: ev.Budgets, buffered: ev.Buffered, arrived: c.now, since: c.now, heapSlot: -1}
 	r.legs[Prefill].worker, r.legs[Decode].worker = NoWorker, NoWorker
 	if r.budgets.Total <= 0 {
 		r.budgets.Total = TotalDefault

@@ -17,7 +17,8 @@
 //	G4  every leg that was opened is released exactly once, when it has ended or its close is
 //	    confirmed; the request is forgotten only then
 //	G5  an attempt starts only when both legs of the one before are closed (fenced), has a new
-//	    room, excludes every worker that was tried, and only before the first forwarded token.
+//	    room, excludes every worker that was tried, and only before the client's first byte:
+//	    before the first forwarded token, or, of a buffered answer, at any time before its end.
 //	    If there is no other, a worker may serve again that was not blamed, or only for a
 //	    transfer, or was heard of as usable since
 //	G6  tries per request are bounded, and so is the share of retries over all requests
@@ -26,6 +27,9 @@
 //	G8  every phase has a timer, or waits for a confirmation that the driver owes
 //	G9  a request that nobody can serve waits, within its place budget, and asks again at every
 //	    Roster; none waits although a pair that may serve it is there
+//	G10 an answer is of one attempt. What was forwarded of a buffered request's attempt is taken
+//	    back (Discard) in the step that gives the attempt up, and nothing of it is forwarded
+//	    behind that. Removed: 16 events to an answer that begins twice
 //
 // The driver owes: one Pair per Place; a Roster for every worker that may be placed on and could
 // not before; per Open any number of LegOpen and Tokens, then a LegEnd, or, if Close was asked

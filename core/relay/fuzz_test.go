@@ -10,14 +10,14 @@ import (
 
 // FuzzEvents feeds events that no driver would send in this order. The core may not panic as
 // long as requests arrive once and pairs are whole; every request ends at most once, every
-// Open is released at most once, and when all legs are over and all timers have fired,
+// Open is released at most once, no answer is of two attempts, and when all legs are over and all timers have fired,
 // nothing is left.
 func FuzzEvents(f *testing.F) {
 	f.Add([]byte{0, 1, 8, 1, 16, 1, 24, 1, 32, 1})
 	f.Add([]byte{0, 0, 1, 0, 3, 0, 12, 0, 4, 0, 5, 0, 9, 0})
 	f.Fuzz(func(t *testing.T, choices []byte) {
 		c := New(Limits{MaxRunning: 2, MaxQueued: 2, MaxTries: 3, RetryBurst: 4})
-		w := ledger{t: t, core: c, ends: map[uint64]int{}, load: map[int32]int{}}
+		w := ledger{t: t, core: c, ends: map[uint64]int{}, load: map[int32]int{}, answer: map[uint64]int32{}}
 		for len(choices) >= 2 {
 			w.choose(choices[0], choices[1])
 			choices = choices[2:]
@@ -34,6 +34,7 @@ type ledger struct {
 	arrived uint64
 	ends    map[uint64]int
 	load    map[int32]int
+	answer  map[uint64]int32 // attempt that the answer is of, so far
 	opened  []Effect
 }
 
@@ -68,6 +69,15 @@ func (w *ledger) step(ev Event) {
 			if w.ends[e.Req] > 0 {
 				w.t.Fatalf("request %d is forwarded behind its end", e.Req)
 			}
+			if of := w.answer[e.Req]; of != 0 && of != e.Attempt {
+				w.t.Fatalf("the answer of request %d is of attempts %d and %d", e.Req, of, e.Attempt)
+			}
+			w.answer[e.Req] = e.Attempt
+		case Discard:
+			if w.answer[e.Req] != e.Attempt {
+				w.t.Fatalf("attempt %d of request %d is taken back, and the answer is of %d", e.Attempt, e.Req, w.answer[e.Req])
+			}
+			delete(w.answer, e.Req)
 		}
 	}
 	if n := w.core.Running(); n < 0 || n > 2 {
@@ -81,7 +91,7 @@ func (w *ledger) choose(a, b byte) {
 	switch EventKind(a % byte(eventKinds)) {
 	case Arrive:
 		w.arrived++
-		w.step(Event{Kind: Arrive, Req: w.arrived, Budgets: Budgets{Queue: 1, Place: 1, Connect: time.Duration(b & 1), Gap: 1, Total: 2}})
+		w.step(Event{Kind: Arrive, Req: w.arrived, Buffered: b&2 != 0, Budgets: Budgets{Queue: 1, Place: 1, Connect: time.Duration(b & 1), Gap: 1, Total: 2}})
 	case Pair:
 		p := int32(b >> 6)
 		if p == 3 {

@@ -80,23 +80,37 @@ func (c *Core) timer(r *request, t TimerName) {
 		c.fail(r, room.Fail(room.Deadline), true)
 	case GapTimer:
 		c.blame(r, Decode, room.Deadline)
-		c.fail(r, room.Fail(room.Deadline), false)
+		c.fail(r, room.Fail(room.Deadline), true)
 	}
 }
 
 // fail ends the attempt: both legs at once, then another try or the end of the request.
 func (c *Core) fail(r *request, o room.Outcome, again bool) {
-	again = again && r.tokens == 0 && int(r.attempt) < c.limits.MaxTries && c.credit >= retryCost
+	again = again && r.unheard() && int(r.attempt) < c.limits.MaxTries && c.credit >= retryCost
 	if !again {
 		c.finish(r, o, false)
 		return
 	}
 	c.credit -= retryCost
 	r.verdict = o
-	r.armed[ConnectTimer], r.armed[FirstTokenTimer] = false, false
+	r.armed[ConnectTimer], r.armed[FirstTokenTimer], r.armed[GapTimer] = false, false, false
+	c.discard(r)
 	c.enter(r, Retrying)
 	c.closeLegs(r)
 	c.settle(r)
+}
+
+// unheard says that the client has had nothing yet, so that another attempt may answer it (G5).
+func (r *request) unheard() bool { return r.tokens == 0 || r.buffered }
+
+// discard takes back what was forwarded of an attempt that is given up. Nothing more of it is
+// forwarded: its decode leg is over, or closed in this step (G10).
+func (c *Core) discard(r *request) {
+	if r.tokens > 0 {
+		room.Assert(r.buffered, "relay", r.room, r.phase, "tokens are taken back that the client has")
+		c.out.add(Effect{Kind: Discard, Req: r.id, Attempt: r.attempt})
+		r.tokens = 0
+	}
 }
 
 func (c *Core) blame(r *request, l Leg, cause room.Cause) {

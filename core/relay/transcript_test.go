@@ -58,6 +58,8 @@ func describe(e Effect) string {
 		return fmt.Sprintf("close %s leg of %d, attempt %d", e.Leg, e.Req, e.Attempt)
 	case Forward:
 		return fmt.Sprintf("forward tokens of %d, attempt %d", e.Req, e.Attempt)
+	case Discard:
+		return fmt.Sprintf("discard what came of %d, attempt %d", e.Req, e.Attempt)
 	case End:
 		if e.Finished {
 			return fmt.Sprintf("END %d: %s, finished", e.Req, e.Outcome)
@@ -94,7 +96,7 @@ func event(verb string, a *transcript.Args) Event {
 	ev.Leg, _ = pick(a, Prefill, Decode)
 	switch verb {
 	case "arrive":
-		ev.Kind = Arrive
+		ev.Kind, ev.Buffered = Arrive, a.Has("buffered")
 		ev.Budgets = Budgets{Queue: a.Time("queue"), Place: a.Time("place"), Connect: a.Time("connect"), FirstToken: a.Time("first"), Gap: a.Time("gap"), Total: a.Time("total")}
 	case "pair":
 		ev.Kind, ev.OK, ev.Room = Pair, !a.Has("none"), room.ID(a.Num("room"))

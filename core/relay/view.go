@@ -92,7 +92,7 @@ func (c *Core) AppendState(b []byte) []byte {
 func (r *request) appendState(b []byte) []byte {
 	b = binary.AppendUvarint(b, r.id)
 	b = binary.AppendUvarint(b, uint64(r.room))
-	b = append(b, byte(r.phase), byte(r.attempt), bit(r.tokens > 0), byte(r.verdict.Kind), byte(r.verdict.Cause))
+	b = append(b, byte(r.phase), byte(r.attempt), bit(r.tokens > 0)|bit(r.buffered)<<1, byte(r.verdict.Kind), byte(r.verdict.Cause))
 	b = append(b, byte(r.place), byte(r.nobody.Kind), byte(r.nobody.Cause))
 	for _, l := range r.legs {
 		b = append(b, byte(l.state))

@@ -8,6 +8,6 @@
 // Workers die, fall ill and come back where a scope says so; placement then looks first and
 // answers later, so that its answer may be old.
 //
-// The world checks at every step what core/relay promises (G1 to G9), from outside: it keeps
+// The world checks at every step what core/relay promises (G1 to G10), from outside: it keeps
 // its own count of ends, loads and open legs, and believes nothing that the core says of itself.
 package relaysim

@@ -49,6 +49,7 @@ func TestWorldSeesBrokenPromises(t *testing.T) {
 		{"tokens behind the end", []relay.Effect{{Kind: relay.End, Req: 1, Outcome: failed}, {Kind: relay.Forward, Req: 1}}},
 		{"a retry behind the first token", []relay.Effect{{Kind: relay.Forward, Req: 1}, {Kind: relay.Place, Req: 1, Attempt: 2}}},
 		{"a retry beside an open leg", []relay.Effect{{Kind: relay.Open, Req: 1, Worker: 7}, {Kind: relay.Place, Req: 1, Attempt: 2}}},
+		{"tokens taken back that a client has", []relay.Effect{{Kind: relay.Forward, Req: 1}, {Kind: relay.Discard, Req: 1}}},
 		{"two closes", []relay.Effect{{Kind: relay.Open, Req: 1, Worker: 7}, {Kind: relay.Close, Req: 1}, {Kind: relay.Close, Req: 1}}},
 		{"success without a finish reason", []relay.Effect{{Kind: relay.End, Req: 1, Outcome: done}}},
 		{"a client error that blames", []relay.Effect{{Kind: relay.Blame, Worker: 7, Cause: failed.Cause}}},

@@ -40,6 +40,11 @@ func Scopes() []Named {
 		sc.Causes, sc.Gone, sc.Away, sc.Back = []room.Cause{room.WorkerLost, room.TransferFailed}, true, 1, true
 	})
 	back := []string{"success", "cancelled", "waits for a worker", "served after waiting", "second attempt succeeds", "served by a next life"}
+	buffered := with(one, func(sc *Scope) { // nobody has a byte of what is taken back
+		sc.Buffered, sc.Gone, sc.Tokens = true, true, 2
+		sc.Causes = []room.Cause{room.WorkerLost}
+	})
+	anew := append(shared[:len(shared):len(shared)], "started anew")
 	return []Named{
 		{Name: "relay PROMPT roster", Scope: away, Options: explore.Options{Ask: explore.PROMPT, Must: back}},
 		{Name: "relay TERM roster", Scope: with(away, func(sc *Scope) {
@@ -62,6 +67,12 @@ func Scopes() []Named {
 			Options: explore.Options{Ask: explore.PROMPT, Must: shared}},
 		{Name: "relay TERM drain", Scope: with(one, func(sc *Scope) { sc.Requests, sc.Drain, sc.Gone, sc.Prefills, sc.Limits.MaxTries = 2, true, true, 0, 1 }),
 			Options: explore.Options{Ask: explore.TERM, Must: []string{"success", "overload", "cancelled"}}},
+		{Name: "relay PROMPT buffered", Scope: with(buffered, func(sc *Scope) { sc.Echo = true }),
+			Options: explore.Options{Ask: explore.PROMPT, Must: anew}},
+		{Name: "relay TERM buffered", Scope: with(buffered, func(sc *Scope) {
+			sc.Silent, sc.Prefills, sc.Decodes, sc.Limits.MaxTries, sc.Limits.RetryBurst = true, 0, 3, 3, 3
+		}),
+			Options: explore.Options{Ask: explore.TERM, Must: anew}},
 		{Name: "relay PROMPT roster, twice", Scope: with(away, func(sc *Scope) { sc.Away = 2 }),
 			Options: explore.Options{Ask: explore.PROMPT, Must: back}, Nightly: true},
 		{Name: "relay PROMPT two pairs", Scope: two, Options: explore.Options{Ask: explore.PROMPT, Must: shared}, Nightly: true},

@@ -195,7 +195,7 @@ func (s *System) Apply(w *World, e Event) error {
 		for i := range w.requests {
 			r.order += flag(w.requests[i].arrived)
 		}
-		return s.step(w, relay.Event{Kind: relay.Arrive, Req: id, Budgets: s.scope.Budgets})
+		return s.step(w, relay.Event{Kind: relay.Arrive, Req: id, Budgets: s.scope.Budgets, Buffered: s.scope.Buffered})
 	case Leave:
 		r.gone = true
 		return s.step(w, relay.Event{Kind: relay.ClientGone, Req: id})
@@ -275,7 +275,7 @@ func (s *System) Key(w *World, b []byte) []byte {
 	}
 	for i := range w.requests {
 		r := &w.requests[i]
-		b = append(b, flag(r.arrived), r.order, flag(r.gone), flag(r.ended), flag(r.forwarded), flag(r.waited), byte(r.placing), byte(r.attempt), byte(r.late[0]), byte(r.late[1]))
+		b = append(b, flag(r.arrived), r.order, flag(r.gone), flag(r.ended), r.got|flag(r.anew)<<7, byte(r.of), flag(r.waited), byte(r.placing), byte(r.attempt), byte(r.late[0]), byte(r.late[1]))
 		b = append(b, flag(r.looked), byte(r.prefill), byte(r.decode), byte(len(r.excluded)))
 		for _, x := range r.excluded {
 			b = append(b, byte(x)<<1|flag(slices.Contains(r.innocent, x)))
@@ -304,7 +304,7 @@ func flag(b bool) byte {
 
 func (s *System) Witnesses() []string {
 	return []string{"success", "cancelled", "retry", "second attempt succeeds", "overload", "deadline", "failed while streaming", "crossed close", "late close",
-		"waits for a worker", "served after waiting", "nobody came", "served by a next life"}
+		"waits for a worker", "served after waiting", "nobody came", "served by a next life", "started anew"}
 }
 
 func (s *System) Shows(w *World) (seen uint64) {
@@ -321,13 +321,14 @@ func (s *System) Shows(w *World) (seen uint64) {
 			r.outcome.Kind == room.Success && r.attempt > 1,
 			r.outcome.Cause == room.Overload,
 			r.outcome.Cause == room.Deadline,
-			r.outcome.Kind == room.Failed && r.forwarded,
+			r.outcome.Kind == room.Failed && r.got > 0,
 			crossed,
 			r.late != [2]int32{},
 			r.waited && !r.ended,
 			r.waited && r.outcome.Kind == room.Success,
 			r.waited && r.outcome.Cause == room.WorkerLost && r.attempt == 0,
 			r.outcome.Kind == room.Success && r.legs[relay.Decode].worker >= lifeStep,
+			r.anew && r.outcome.Kind == room.Success,
 		} {
 			if show {
 				seen |= 1 << i

@@ -18,6 +18,7 @@ type Scope struct {
 	Tokens   int // pieces that a decode leg brings before its finish reason
 	Causes   []room.Cause
 	Gone     bool // clients may leave
+	Buffered bool // clients get nothing before the end
 	Silent   bool // a leg may fall silent for ever
 	NoPair   bool // placement may find nobody
 	Drain    bool
@@ -42,22 +43,24 @@ type World struct {
 
 // request is what the world knows of one request.
 type request struct {
-	arrived   bool
-	gone      bool
-	order     uint8 // of arrival, from 1
-	placing   int32 // attempt that waits for a pair; 0 if none
-	excluded  []int32
-	innocent  []int32
-	looked    bool // placement has looked at the roster, and its answer is on its way
-	prefill   int32
-	decode    int32
-	waited    bool  // an answer was that nobody is there
-	attempt   int32 // the attempt that legs belong to
-	legs      [2]leg
-	late      [2]int32 // attempt whose LegClosed is still in a line of old; 0 if none
-	forwarded bool
-	ended     bool
-	outcome   room.Outcome
+	arrived  bool
+	gone     bool
+	order    uint8 // of arrival, from 1
+	placing  int32 // attempt that waits for a pair; 0 if none
+	excluded []int32
+	innocent []int32
+	looked   bool // placement has looked at the roster, and its answer is on its way
+	prefill  int32
+	decode   int32
+	waited   bool  // an answer was that nobody is there
+	attempt  int32 // the attempt that legs belong to
+	legs     [2]leg
+	late     [2]int32 // attempt whose LegClosed is still in a line of old; 0 if none
+	got      uint8    // pieces in the answer; a client that streams has them
+	of       int32    // attempt that they are of
+	anew     bool     // pieces were taken back
+	ended    bool
+	outcome  room.Outcome
 }
 
 // leg is one dispatched leg: what the worker does, and what stands in the line to the gateway.
@@ -158,7 +161,7 @@ func (s *System) perform(w *World, e relay.Effect) error {
 	r := w.of(e.Req)
 	switch e.Kind {
 	case relay.Place:
-		if r.ended || r.forwarded || r.placing != 0 {
+		if r.ended || r.placing != 0 || r.got > 0 && !s.scope.Buffered {
 			return fmt.Errorf("G5: request %d is placed again too late", e.Req)
 		}
 		for _, l := range r.legs {
@@ -190,7 +193,15 @@ func (s *System) perform(w *World, e relay.Effect) error {
 		if e.Attempt != r.attempt {
 			return fmt.Errorf("STREAM: tokens of an old attempt of request %d are forwarded", e.Req)
 		}
-		r.forwarded = true
+		if r.got > 0 && r.of != e.Attempt {
+			return fmt.Errorf("STREAM: tokens of two attempts are in the answer of request %d", e.Req)
+		}
+		r.got, r.of = r.got+1, e.Attempt
+	case relay.Discard:
+		if !s.scope.Buffered || r.ended || r.got == 0 || r.of != e.Attempt {
+			return fmt.Errorf("STREAM: %d pieces of attempt %d of request %d are taken back as of attempt %d", r.got, r.of, e.Req, e.Attempt)
+		}
+		r.got, r.of, r.anew = 0, 0, true
 	case relay.End:
 		if r.ended {
 			return fmt.Errorf("G1: request %d ends twice, %s after %s", e.Req, e.Outcome, r.outcome)
@@ -201,6 +212,9 @@ func (s *System) perform(w *World, e relay.Effect) error {
 		}
 		if e.Outcome.Kind == room.Success && !e.Finished || !e.Outcome.Ended() {
 			return fmt.Errorf("STREAM: request %d ends as %s without a finish reason", e.Req, e.Outcome)
+		}
+		if e.Outcome.Kind == room.Success && int(r.got) != s.scope.Tokens {
+			return fmt.Errorf("STREAM: the answer of request %d has %d pieces of %d", e.Req, r.got, s.scope.Tokens)
 		}
 		r.placing, r.excluded, r.innocent = 0, nil, nil
 		r.looked, r.prefill, r.decode = false, 0, 0
@@ -239,7 +253,7 @@ func (s *System) check(w *World, ev relay.Event) error {
 	if ev.Kind == relay.LegEnd && ev.Outcome.Kind != room.Success && ev.Outcome.Cause != room.Cancelled {
 		r := w.of(ev.Req)
 		peer := &r.legs[ev.Leg.Peer()]
-		if !r.forwarded && r.attempt == ev.Attempt && r.placing == 0 && peer.state != none && peer.loaded && !peer.closed {
+		if r.got == 0 && r.attempt == ev.Attempt && r.placing == 0 && peer.state != none && peer.loaded && !peer.closed {
 			return fmt.Errorf("G2: the %s leg of request %d failed, and its peer goes on", ev.Leg, ev.Req)
 		}
 	}

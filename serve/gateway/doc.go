@@ -10,7 +10,9 @@
 //	W2  a client that leaves is an event at once, in every phase, also while workers are silent
 //	    and while a write to it blocks
 //	W3  every request gets exactly one ending, and its client one terminal event: an answer, a
-//	    status with an error, or behind the first byte one error event; never [DONE] behind it
+//	    status with an error, or behind the first byte one error event; never [DONE] behind
+//	    it. What it answers is of one attempt: until its first byte, which for an answer that is
+//	    not streamed is the end of it, another attempt may take the place of one that failed
 //	W4  what waits for a slow client is bounded; beyond it the request ends
 //	W5  a room is 63 random bits and sent once to each role
 //	W6  a leg's final event is the last thing that comes from it

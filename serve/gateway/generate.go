@@ -143,7 +143,7 @@ func (g *Gateway) newRequest(w http.ResponseWriter, parsed *openai.Request, prom
 
 func (c *clientRequest) submit(b relay.Budgets) bool {
 	for _, one := range c.calls {
-		if !c.g.post(input{event: relay.Event{Kind: relay.Arrive, Req: one.req, Budgets: b}, call: one}) {
+		if !c.g.post(input{event: relay.Event{Kind: relay.Arrive, Req: one.req, Budgets: b, Buffered: !c.parsed.Stream}, call: one}) {
 			return false
 		}
 	}
@@ -245,6 +245,11 @@ func (c *clientRequest) whole(ctx context.Context) {
 		}
 		for i := range items {
 			it := &items[i]
+			if it.anew {
+				all[it.choice] = openai.Piece{}
+				texts[it.choice].Reset()
+				continue
+			}
 			if it.ending == nil {
 				if !begun {
 					begun = true

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"slices"
 	"sync"
 
 	"baton/core/room"
@@ -17,10 +18,11 @@ type inbox struct {
 	bytes int    // guarded by mu; of the items
 }
 
-// item is a piece of a choice, or its ending.
+// item is a piece of a choice, the word that it starts anew, or its ending.
 type item struct {
 	choice int
 	line   leg.Line
+	anew   bool // no piece: those of the choice before it are taken back
 	ending *ending
 }
 
@@ -51,6 +53,20 @@ func (b *inbox) push(choice int, l *leg.Line) bool {
 	return fits
 }
 
+// anew takes back the pieces of a choice, here and at the handler (relay.G10).
+func (b *inbox) anew(choice int) {
+	b.mu.Lock()
+	b.items = slices.DeleteFunc(b.items, func(it item) bool {
+		if it.choice == choice {
+			b.bytes -= it.bytes()
+		}
+		return it.choice == choice
+	})
+	b.items = append(b.items, item{choice: choice, anew: true})
+	b.mu.Unlock()
+	b.signal()
+}
+
 // end adds an ending; there is always room for it, as each choice has one.
 func (b *inbox) end(e ending) {
 	b.mu.Lock()
@@ -75,6 +91,14 @@ func (b *inbox) take(buf []item) []item {
 	b.items = b.items[:0]
 	b.bytes = 0
 	return buf
+}
+
+// bytes is what push counted for the item.
+func (it *item) bytes() int {
+	if it.anew || it.ending != nil {
+		return 0
+	}
+	return bytesOf(&it.line)
 }
 
 // bytesOf estimates what a piece takes in memory.

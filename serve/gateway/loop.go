@@ -178,6 +178,9 @@ func (l *loop) execute(e *relay.Effect) {
 		}
 	case relay.Forward:
 		l.forward(e)
+	case relay.Discard:
+		c := l.calls[e.Req]
+		c.request.inbox.anew(c.choice)
 	case relay.End:
 		l.end(e)
 	case relay.Blame:
