@@ -33,9 +33,12 @@ func readMessages(o *object) []Message {
 }
 
 func readMessage(at string, v []byte) (m Message, _ *Error) {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(v, &fields) != nil || fields == nil {
+	if first(v) != '{' {
 		return m, invalid(at, CodeType, "%s: want an object, got %s", at, shown(v))
+	}
+	fields, ok := readFields(v)
+	if !ok {
+		return m, invalid(at, CodeValue, "%s: more than %d fields", at, FieldsMax)
 	}
 	var role string
 	if raw, ok := fields["role"]; !ok {
@@ -62,16 +65,19 @@ func readMessage(at string, v []byte) (m Message, _ *Error) {
 
 // readContent reads a string, or joins a list of text parts.
 func readContent(at string, v []byte) (string, *Error) {
-	var text string
-	if json.Unmarshal(v, &text) == nil {
+	switch first(v) {
+	case '"':
+		var text string
+		json.Unmarshal(v, &text) // a string, as the whole is JSON
 		return text, nil
-	}
-	var parts []json.RawMessage
-	if json.Unmarshal(v, &parts) != nil {
+	case '[':
+	default:
 		return "", invalid(at, CodeType, "%s: want a string or a list of parts, got %s", at, shown(v))
 	}
-	if len(parts) > PartsMax {
-		return "", invalid(at, CodeValue, "%s: %d parts, at most %d are allowed", at, len(parts), PartsMax)
+	list := &object{}
+	parts := list.elements(at, v, PartsMax)
+	if list.err != nil {
+		return "", list.err
 	}
 	var all strings.Builder
 	for i, raw := range parts {
@@ -111,20 +117,20 @@ func readPrompts(o *object, lim Limits) []Prompt {
 		o.wrongType(name, "a string, a list of strings, token ids or a list of token id lists", v)
 		return nil
 	}
-	list := o.elements(name, v, TokensMax)
-	if o.err != nil {
-		return nil
-	}
-	if len(list) == 0 {
+	var kind byte // of the first element
+	walkArray(v, func(e json.RawMessage) bool {
+		kind = first(e)
+		return false
+	})
+	if kind == 0 {
 		o.fail(invalid(name, CodeValue, "prompt: empty; want at least one prompt or token id"))
 		return nil
 	}
-	kind := first(list[0])
 	if kind != '"' && kind != '[' {
 		return []Prompt{{Tokens: o.tokenIDs(name, v, TokensMax, lim.Vocab)}}
 	}
-	if len(list) > PromptsMax {
-		o.fail(invalid(name, CodeValue, "prompt: %d prompts, at most %d are allowed in one request", len(list), PromptsMax))
+	list := o.elements(name, v, PromptsMax)
+	if o.err != nil {
 		return nil
 	}
 	prompts := make([]Prompt, 0, len(list))

@@ -17,17 +17,22 @@ type object struct {
 
 // readObject opens a request body. The caller has bounded its length.
 func readObject(body []byte) (*object, *Error) {
-	if !utf8.Valid(body) {
+	switch {
+	case len(bytes.TrimSpace(body)) == 0:
+		return nil, invalid("", CodeJSON, "the request body is empty; want a JSON object")
+	case !utf8.Valid(body):
 		return nil, invalid("", CodeJSON, "the request body is not valid UTF-8")
+	case !json.Valid(body):
+		var nothing json.RawMessage
+		return nil, invalid("", CodeJSON, "the request body is not JSON: %v", json.Unmarshal(body, &nothing))
+	case first(body) != '{':
+		return nil, invalid("", CodeJSON, "the request body is %s; want a JSON object", kindOf(body))
 	}
-	o := &object{}
-	if err := json.Unmarshal(body, &o.fields); err != nil {
-		return nil, invalid("", CodeJSON, "the request body is not a JSON object: %v", err)
+	fields, ok := readFields(body)
+	if !ok {
+		return nil, invalid("", CodeValue, "the request body has more than %d fields", FieldsMax)
 	}
-	if o.fields == nil { // the body was `null`
-		return nil, invalid("", CodeJSON, "the request body is null; want a JSON object")
-	}
-	return o, nil
+	return &object{fields: fields}, nil
 }
 
 func (o *object) fail(e *Error) {
@@ -103,12 +108,12 @@ func (o *object) integer(name string, lo, hi int64) (n int64, ok bool) {
 
 // parseInt reads 16 and also 16.0, which some clients print, but nothing that was rounded.
 func parseInt(v []byte) (int64, bool) {
-	s := string(bytes.TrimSpace(v))
-	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+	v = bytes.TrimSpace(v)
+	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
 		return n, true
 	}
 	var f float64
-	if json.Unmarshal([]byte(s), &f) != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+	if json.Unmarshal(v, &f) != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
 		return 0, false
 	}
 	return int64(f), true
@@ -137,33 +142,54 @@ func (o *object) number(name string, lo, hi float64, above bool, def float64) fl
 
 // elements splits an array of at most max elements without reading them.
 func (o *object) elements(name string, v []byte, max int) []json.RawMessage {
-	var list []json.RawMessage
-	if json.Unmarshal(v, &list) != nil {
+	if first(v) != '[' {
 		o.wrongType(name, "an array", v)
 		return nil
 	}
-	if len(list) > max {
-		o.fail(invalid(name, CodeValue, "%s: %d elements, at most %d are allowed", name, len(list), max))
+	var list []json.RawMessage
+	fits := true
+	walkArray(v, func(e json.RawMessage) bool {
+		if fits = len(list) < max; fits {
+			list = append(list, e)
+		}
+		return fits
+	})
+	if !fits {
+		o.tooMany(name, max)
 		return nil
 	}
 	return list
 }
 
-// tokenIDs reads an array of token ids below vocab.
+func (o *object) tooMany(name string, max int) {
+	o.fail(invalid(name, CodeValue, "%s: more than %d elements, which is all that are allowed", name, max))
+}
+
+// tokenIDs reads an array of at most max token ids below vocab.
 func (o *object) tokenIDs(name string, v []byte, max, vocab int) []int32 {
-	list := o.elements(name, v, max)
-	ids := make([]int32, 0, len(list))
-	for _, e := range list {
+	if first(v) != '[' {
+		o.wrongType(name, "an array", v)
+		return nil
+	}
+	ids, before := make([]int32, 0, min(max, len(v)/2)), o.err // an id and its comma are two bytes
+	walkArray(v, func(e json.RawMessage) bool {
 		n, ok := parseInt(e)
-		if !ok {
+		switch {
+		case len(ids) == max:
+			o.tooMany(name, max)
+		case !ok:
 			o.wrongType(name, "token ids", e)
-			return nil
-		}
-		if n < 0 || n >= int64(vocab) {
+		case n < 0 || n >= int64(vocab):
 			o.fail(invalid(name, CodeValue, "%s: token id %d is not between 0 and %d", name, n, vocab-1))
-			return nil
+		default:
+			ids = append(ids, int32(n))
+			return true
 		}
-		ids = append(ids, int32(n))
+		ids = nil
+		return false
+	})
+	if o.err != before {
+		return nil
 	}
 	return ids
 }

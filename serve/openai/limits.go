@@ -2,6 +2,7 @@ package openai
 
 // Bounds on what one request may hold. They bound memory and work before a worker is asked.
 const (
+	FieldsMax      = 256     // fields of one object: all that are known, four times over
 	MessagesMax    = 4096    // messages of a chat: agents keep some hundred, 4096 is ten times that
 	PartsMax       = 1024    // content parts of one message
 	PromptsMax     = 16      // prompts of one completion request; each takes a place in the running set

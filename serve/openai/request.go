@@ -78,9 +78,13 @@ func readStreamOptions(o *object, r *Request) {
 	if !ok {
 		return
 	}
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(v, &fields) != nil {
+	if first(v) != '{' {
 		o.wrongType("stream_options", "an object", v)
+		return
+	}
+	fields, ok := readFields(v)
+	if !ok {
+		o.fail(invalid("stream_options", CodeValue, "stream_options: more than %d fields", FieldsMax))
 		return
 	}
 	if !r.Stream {
