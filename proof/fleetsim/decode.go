@@ -27,13 +27,14 @@ type decoder struct {
 
 // outputRoom is what the driver keeps of a leg.
 type outputRoom struct {
-	leg   *leg
-	lease room.Lease
-	until time.Duration // ghost: when its time is over, true time
-	first uint64        // token, from the side data
-	last  uint64        // newest token
-	made  int
-	cut   bool // a line was dropped: the answer may only fail
+	leg     *leg
+	lease   room.Lease
+	decided room.Outcome
+	until   time.Duration // ghost: when its time is over, true time
+	first   uint64        // token, from the side data
+	last    uint64        // newest token
+	made    int
+	cut     bool // a line was dropped: the answer may only fail
 }
 
 func (w *World) configD(boot room.Boot) decode.Config {
@@ -109,6 +110,7 @@ func (w *World) doD(n *node, e *decode.Effect) {
 			return
 		}
 		delete(d.rooms, e.Room)
+		w.sticky(n, e.Room, &r.decided, e.Outcome)
 		o := e.Outcome
 		if r.cut && o.Kind == room.Success { // the dropped line was the last
 			o = room.Fail(room.Overload)

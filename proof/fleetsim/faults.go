@@ -17,6 +17,7 @@ const (
 	byFreeze
 	bySlow
 	byNet
+	byPlane // byNet, between workers
 	byLink
 	byBytes
 	byStep
@@ -74,6 +75,14 @@ func (w *World) strike(i int) {
 // begin begins a fault.
 func (w *World) begin(n *node, c *choice, until time.Duration) {
 	trouble := func(n *node, x cause) { n.trouble[x] = max(n.trouble[x], until) }
+	net := func(m *node) {
+		for _, x := range []*node{n, m} {
+			trouble(x, byNet)
+			if n.role != gatewayRole && m.role != gatewayRole {
+				trouble(x, byPlane)
+			}
+		}
+	}
 	switch c.kind {
 	case crash:
 		trouble(n, byCrash)
@@ -85,12 +94,10 @@ func (w *World) begin(n *node, c *choice, until time.Duration) {
 		trouble(n, bySlow)
 		n.slow = c.size
 	case deaden:
-		trouble(n, byNet)
-		trouble(w.nodes[c.b], byNet)
+		net(w.nodes[c.b])
 		w.deadDirection(n, w.nodes[c.b])
 	case lag:
-		trouble(n, byNet)
-		trouble(w.nodes[c.b], byNet)
+		net(w.nodes[c.b])
 		w.dir(c.a, c.b).lags++
 	case cut:
 		for _, k := range n.links() {

@@ -98,7 +98,7 @@ func (w *World) judgeGone(n *node, m *message) {
 	}
 	g := w.rooms[m.room]
 	for _, x := range []*node{g.prefill, g.decode} {
-		for _, c := range []cause{byCrash, byFreeze, bySlow, byNet} {
+		for _, c := range []cause{byCrash, byFreeze, bySlow, byPlane} {
 			if x.trouble[c] >= m.sentAt-time.Second {
 				return // something holds it up; its deadline is judged all the same
 			}
@@ -255,8 +255,11 @@ func (w *World) truthP(n *node) {
 	live, legs, line := 0, 0, 0
 	for v := range p.core.Rooms {
 		live++
-		if p.rooms[v.Room] != nil {
+		if r := p.rooms[v.Room]; r != nil {
 			legs++
+			w.sticky(n, v.Room, &r.decided, v.Outcome)
+		} else if !p.half[v.Room] {
+			w.fail("TRUTH", w.of(v.Room), "prefill %d shows room %s, which nobody opened there", n.at, v.Room)
 		}
 		w.sights.phase(n, v.Phase)
 		w.truthDeadline(n, &v)
@@ -264,13 +267,21 @@ func (w *World) truthP(n *node) {
 	for _, q := range p.core.Queues() {
 		line += q.Len
 	}
-	if legs != len(p.rooms) || line != live {
-		w.fail("TRUTH", 0, "prefill %d shows %d rooms, %d of them with a leg, %d in queues; the ledger has %d legs", n.at, live, legs, line, len(p.rooms))
+	if legs != len(p.rooms) || line != live || live-legs != len(p.half) {
+		w.fail("TRUTH", 0, "prefill %d shows %d rooms, %d of them with a leg, %d in queues; the ledger has %d legs and %d halves", n.at, live, legs, line, len(p.rooms), len(p.half))
 	}
 	c := w.configP()
 	if live > 2*c.QueuedMax+c.RunningMax {
 		w.fail("BOUND", 0, "prefill %d holds %d rooms", n.at, live)
 	}
+}
+
+// sticky demands that an outcome that was seen decided stays.
+func (w *World) sticky(n *node, id room.ID, decided *room.Outcome, now room.Outcome) {
+	if decided.Ended() && *decided != now {
+		w.fail("CAUSE", w.of(id), "room %s at %s %d was %s, and is %s now", id, roleNames[n.role], n.at, *decided, now)
+	}
+	*decided = now
 }
 
 // truthDeadline demands that a room's deadline is the request's, by the node's clock, and that no
@@ -302,6 +313,8 @@ func (w *World) truthD(n *node) {
 		}
 		if r := d.rooms[v.Room]; r == nil || r.lease != v.Lease {
 			w.fail("TRUTH", w.of(v.Room), "decode %d shows room %s with lease %s, the ledger has it otherwise", n.at, v.Room, v.Lease)
+		} else {
+			w.sticky(n, v.Room, &r.decided, v.Outcome)
 		}
 		w.sights.phase(n, v.Phase)
 		w.truthDeadline(n, &v)

@@ -177,10 +177,6 @@ func (w *World) linkMessage(n *node, m *message) {
 	switch m.kind {
 	case linkPrealloc:
 		w.preallocAt(n, m)
-		if r := n.p.rooms[m.prealloc.Room]; r != nil {
-			r.leased = true
-		}
-		w.stepP(n, prefill.Event{Kind: prefill.Prealloc, Prealloc: m.prealloc})
 	case linkCancel:
 		w.say(w.of(m.cancel.Room), n, "Cancel ◀ %s", m.cancel.Cause)
 		w.dropQueued(n, k, m.cancel.Lease)
@@ -209,6 +205,7 @@ func (w *World) endLink(n *node, k *link) {
 		for len(k.writes) > 0 {
 			w.home(n, k, 0, false)
 		}
+		w.unbound(n, k)
 		w.stepP(n, prefill.Event{Kind: prefill.LinkEnd, Boot: k.boot, Conn: k.conn})
 		return
 	}
@@ -222,7 +219,21 @@ func (w *World) endLink(n *node, k *link) {
 	if k.receiver != 0 {
 		w.leave(n, k, false)
 	}
+	w.unbound(n, k)
 	w.stepD(n, decode.Event{Kind: decode.LinkEnd, Conn: k.conn})
+}
+
+// unbound has every room judged whose lease goes with a connection.
+func (w *World) unbound(n *node, k *link) {
+	for v := range n.rooms() {
+		bound := v.Lease.Boot == k.boot
+		if n.role == decodeRole {
+			bound = v.Lease.Seq != 0 && v.Peer == int32(k.p.at) && v.Queue == room.Transfer
+		}
+		if bound {
+			w.goneSoon(n, v.Room)
+		}
+	}
 }
 
 // pump starts the next write of a link, if decode lets it.

@@ -17,6 +17,7 @@ type prefiller struct {
 	pool      pool
 	links     []*link
 	rooms     map[room.ID]*promptRoom // accepted legs
+	half      map[room.ID]bool        // rooms that their Prealloc opened, and nobody else
 	running   []prefill.StepItem      // of the engine step
 	answering *leg                    // whose Request is stepped
 	results   []prefill.Result
@@ -24,11 +25,12 @@ type prefiller struct {
 
 // promptRoom is what the driver keeps of a leg.
 type promptRoom struct {
-	leg    *leg
-	sums   []uint64
-	first  uint64
-	holds  bool
-	leased bool // its Prealloc came
+	leg     *leg
+	sums    []uint64
+	first   uint64
+	holds   bool
+	leased  bool // its Prealloc came
+	decided room.Outcome
 }
 
 const chunkTokens = 2 * room.BlockTokens
@@ -38,7 +40,7 @@ func (w *World) configP() prefill.Config {
 }
 
 func (w *World) newPrefiller(n *node) *prefiller {
-	return &prefiller{core: prefill.New(w.configP()), pool: newPool(w.plan.blocks[0], &n.rng), rooms: map[room.ID]*promptRoom{}}
+	return &prefiller{core: prefill.New(w.configP()), pool: newPool(w.plan.blocks[0], &n.rng), rooms: map[room.ID]*promptRoom{}, half: map[room.ID]bool{}}
 }
 
 // stepP gives a prefill core an event and does its effects, then what came of them.
@@ -53,6 +55,11 @@ func (w *World) stepP(n *node, ev prefill.Event) {
 		p.out.Reset()
 		w.events++
 		p.core.Step(n.clock.read(w.now), p.todo[i], &p.out)
+		if id := p.todo[i].Prealloc.Room; id != 0 && p.rooms[id] == nil {
+			if _, there := w.view(n, id); there {
+				p.half[id] = true
+			}
+		}
 		for j := range p.out.List {
 			w.doP(n, &p.out.List[j])
 		}
@@ -67,6 +74,7 @@ func (w *World) doP(n *node, e *prefill.Effect) {
 	switch e.Kind {
 	case prefill.Accept:
 		r := &w.reqs[p.answering.req]
+		delete(p.half, e.Room)
 		p.rooms[e.Room] = &promptRoom{leg: p.answering, sums: make([]uint64, room.BlocksFor(r.tokens))}
 		w.accept(n, p.answering)
 	case prefill.Refuse:
@@ -89,6 +97,8 @@ func (w *World) doP(n *node, e *prefill.Effect) {
 		}
 	case prefill.Freed:
 		w.freed(n, &p.pool, e.Blocks)
+	case prefill.EndHalf:
+		delete(p.half, e.Room)
 	case prefill.End:
 		r := p.rooms[e.Room]
 		if r == nil {
@@ -96,6 +106,7 @@ func (w *World) doP(n *node, e *prefill.Effect) {
 			return
 		}
 		delete(p.rooms, e.Room)
+		w.sticky(n, e.Room, &r.decided, e.Outcome)
 		if d := w.rooms[e.Room].decode; e.Outcome.Kind != room.Success && r.leased && d.up {
 			w.goneSoon(d, e.Room) // its final word, or the end of the link, tells decode
 		}
@@ -168,10 +179,15 @@ func (w *World) write(n *node, e *prefill.Effect) {
 	w.pump(n, p.links[i])
 }
 
-// preallocAt notes until when a room that its Prealloc opens may be there.
+// preallocAt gives the core a Prealloc, and notes what it opens and until when that may be there.
 func (w *World) preallocAt(n *node, m *message) {
+	id := m.prealloc.Room
 	if w.trace != nil {
-		w.say(w.of(m.prealloc.Room), n, "Prealloc ◀ %s", m.prealloc.Lease)
+		w.say(w.of(id), n, "Prealloc ◀ %s", m.prealloc.Lease)
 	}
-	w.judgeLater(n, m.prealloc.Room, max(m.until, m.sentAt)+(w.now-m.sentAt))
+	w.judgeLater(n, id, max(m.until, m.sentAt)+(w.now-m.sentAt))
+	if r := n.p.rooms[id]; r != nil {
+		r.leased = true
+	}
+	w.stepP(n, prefill.Event{Kind: prefill.Prealloc, Prealloc: m.prealloc})
 }
