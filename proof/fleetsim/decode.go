@@ -1,6 +1,7 @@
 package fleetsim
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -116,6 +117,8 @@ func (w *World) doD(n *node, e *decode.Effect) {
 			o = room.Fail(room.Overload)
 		}
 		w.end(n, r.leg, e.Room, o)
+	default:
+		panic(fmt.Sprintf("fleetsim: effect %v of the decode core is unknown: teach the driver", e.Kind))
 	}
 }
 

@@ -1,6 +1,7 @@
 package fleetsim
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -94,6 +95,8 @@ func (w *World) doG(n *node, e *relay.Effect) {
 		}
 	case relay.Release:
 		w.release(n, e)
+	default:
+		panic(fmt.Sprintf("fleetsim: effect %v of the relay core is unknown: teach the driver", e.Kind))
 	}
 }
 

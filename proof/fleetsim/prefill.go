@@ -1,6 +1,7 @@
 package fleetsim
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -111,6 +112,8 @@ func (w *World) doP(n *node, e *prefill.Effect) {
 			w.goneSoon(d, e.Room) // its final word, or the end of the link, tells decode
 		}
 		w.end(n, r.leg, e.Room, e.Outcome)
+	default:
+		panic(fmt.Sprintf("fleetsim: effect %v of the prefill core is unknown: teach the driver", e.Kind))
 	}
 }
 
