@@ -34,7 +34,7 @@ func Engine(ctx context.Context, p Plan, progress io.Writer) ([]Result, error) {
 	defer f.Close()
 	most := slices.Max(p.Threads)
 	if cpus := runtime.NumCPU(); most > cpus {
-		fmt.Fprintf(progress, "%d threads on %d CPUs will wait for each other; the figure says little\n", most, cpus)
+		fmt.Fprintf(progress, "%d threads will wait for each other (CPUs: %d); the figure says little\n", most, cpus)
 	}
 	before := runtime.GOMAXPROCS(0)
 	runtime.GOMAXPROCS(max(before, most+processorsSpare))

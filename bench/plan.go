@@ -92,7 +92,7 @@ func (p *Plan) one(ctx context.Context, measure Measure, test string, threads in
 		}
 		speed, err := measure(test, threads)
 		if err != nil {
-			return 0, fmt.Errorf("bench: %s with %d threads: %w", test, threads, err)
+			return 0, fmt.Errorf("bench: %s, threads %d: %w", test, threads, err)
 		}
 		which := fmt.Sprintf("run %d of %d", run, p.Repeat)
 		if run == 0 {

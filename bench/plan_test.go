@@ -122,8 +122,8 @@ func TestAnEnginesErrorNamesItsTestAndKeepsWhatIsComplete(t *testing.T) {
 	}}
 	p := plan()
 	got, err := p.Run(t.Context(), s.measure, io.Discard)
-	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "tg64 with 1 threads") || len(got) != 1 {
-		t.Errorf("%d results, error %v; want one, and an error that names tg64 and 1 threads", len(got), err)
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "tg64, threads 1") || len(got) != 1 {
+		t.Errorf("%d results, error %v; want one, and an error that names tg64 and its threads", len(got), err)
 	}
 }
 

@@ -1,12 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
@@ -83,16 +79,22 @@ func TestBadFlagsAreRefusedByName(t *testing.T) {
 		{[]string{"serve", "--chunk-tokens", "17"}, "--chunk-tokens 17: want a multiple of 16"},
 		{[]string{"serve", "--kv", "fp4"}, `--kv "fp4": want bf16 or f32`},
 		{[]string{"serve", "--drain-timeout", "0s"}, "--drain-timeout 0s"},
-		{[]string{"serve", "--sse-keepalive", "0"}, "--sse-keepalive 0s: want a time"},
+		{[]string{"serve", "--sse-keepalive", "0"}, "--sse-keepalive 0s: want at least 100ms, or a negative time"},
+		{[]string{"serve", "--sse-keepalive", "99ms"}, "--sse-keepalive 99ms: want at least 100ms"},
 		{[]string{"serve", "--body-bytes", "1"}, "--body-bytes 1: want at least 1024"},
 		{[]string{"serve", "--max-queued-requests", "-1"}, "--max-queued-requests -1"},
 		{[]string{"serve", "--request-timeout", "0s"}, "--request-timeout 0s"},
 		{[]string{"serve", "--request-timeout", "9999h"}, "--request-timeout 9999h0m0s: want more than 0s, at most 168h0m0s"},
 		{[]string{"serve", "--unified", "2"}, "--unified=2"},
-		{[]string{"serve", "--unified", "--decode", "3"}, "1 unified workers beside 0 prefill and 3 decode workers"},
+		{[]string{"serve", "--unified", "--decode", "3"}, "--unified=1 beside --prefill 0 and --decode 3: choose one"},
+		{[]string{"serve", "--unified=0"}, "--unified=0: want at least 1"},
+		{[]string{"serve", "--listen", ""}, `--listen "" names no host: write 127.0.0.1:8000 for this machine alone, 0.0.0.0:8000 or [::]:8000`},
+		{[]string{"serve", "--listen", ":"}, `--listen ":" names no host`},
+		{[]string{"serve", "--listen", ":9000"}, "127.0.0.1:9000 for this machine alone, 0.0.0.0:9000"},
+		{[]string{"serve", "--listen", "127.0.0.1:"}, `--listen "127.0.0.1:" names no port`},
 		{[]string{"serve", "--log-level", "loud"}, "--log-level"},
 		{[]string{"serve", "--model", "/no/such.gguf"}, "/no/such.gguf"},
-		{[]string{"serve", "--prefill", "0"}, "0 prefill"},
+		{[]string{"serve", "--prefill", "0"}, "--prefill 0 and --decode 1: want at least one worker of each, or --unified"},
 		{[]string{"serve", "extra"}, "extra"},
 		{[]string{"worker"}, "role"},
 		{[]string{"worker", "--role", "cook"}, "cook"},
@@ -100,7 +102,19 @@ func TestBadFlagsAreRefusedByName(t *testing.T) {
 		{[]string{"worker", "--role", "unified", "--grace", "-1s"}, "grace: -1s; want 0 to 1h0m0s"},
 		{[]string{"worker", "--role", "unified", "--max-running", "0"}, "--max-running 0: want 1 to 4096"},
 		{[]string{"worker", "--role", "unified", "--chunk-tokens", "0"}, "--chunk-tokens 0: want 16 to 16384"},
-		{[]string{"pull"}, "arg"},
+		{[]string{"worker", "--role", "unified", "--http", ":9000"}, `--http ":9000" names no host`},
+		{[]string{"worker", "--role", "prefill", "--link", ""}, `--link "" names no host`},
+		{[]string{"worker", "--role", "decode"}, "BATON_SECRET has 0 bytes; a decode worker needs at least 16, the same on every worker"},
+		{[]string{"worker", "now"}, `worker takes no arguments, got "now"; see baton worker --help`},
+		{[]string{"ps", "now"}, `ps takes no arguments, got "now"`},
+		{[]string{"ps", "--url", "foo"}, `--url "foo": http:// is missing; write http://foo`},
+		{[]string{"chat", "--url", "127.0.0.1:8000"}, "http:// is missing; write http://127.0.0.1:8000"},
+		{[]string{"chat", "--url", "ftp://x"}, `--url "ftp://x": want http://HOST:PORT`},
+		{[]string{"ps", "--url", "http://"}, `--url "http://": want http://HOST:PORT`},
+		{[]string{"ps", "--url", "http://127.0.0.1:1/"}, "no answer from http://127.0.0.1:1: dial tcp"},
+		{[]string{"pull"}, "pull which MODEL? smollm2 or hf:OWNER/REPO/FILE.gguf"},
+		{[]string{"pull", "a", "b"}, "pull takes one MODEL, got 2"},
+		{[]string{"bench", "nosuch"}, `bench cannot measure "nosuch"; want engine`},
 		{[]string{"bench", "engine", "--repeat", "0"}, "repeat 0"},
 		{[]string{"bench", "engine", "--tests", "xx5"}, "xx5"},
 		{[]string{"nonsense"}, "nonsense"},
@@ -122,73 +136,6 @@ func TestWorkersGetWhatTheFleetWasGiven(t *testing.T) {
 		f.name = row.flag
 		if got := f.modelName(row.resolved); got != row.want {
 			t.Errorf("%q %q is called %q", row.flag, row.resolved, got)
-		}
-	}
-}
-
-const inspection = `{"requests":[{"rid":"r1","room":"000000000000000a","phase":"streaming","age_ms":61000,"prefill":"prefill-0","decode":"decode-0","tokens":12},
-{"rid":"r2","room":"","phase":"placing","age_ms":10,"prefill":"","decode":"","tokens":0,"waits_for":"a decode worker"}],
-"rooms":[{"room":"000000000000000a","rid":"r1","role":"decode","queue":"running","phase":"generating","poll":"Success","age_ms":1500,"waits_for":"decode: engine","worker":"decode-0"}],
-"workers":[{"worker":"prefill-0","role":"prefill","boot":"b","pid":7,"queues":{"waiting":{"len":2,"oldest_ms":61000},"inflight":{"len":0,"oldest_ms":0}},"blocks":{"total":9,"free":5,"cached":3,"held":1,"quarantined":0},"up":true,"legs":1},
-{"worker":"decode-0","role":"decode","boot":"c","pid":8,"up":false,"legs":1,"error":"no route"}]}`
-
-func TestPsShowsRequestsRoomsAndWorkers(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/debug/requests" {
-			t.Errorf("asked for %s", r.URL.Path)
-		}
-		io.WriteString(w, inspection)
-	}))
-	defer s.Close()
-	var table, raw bytes.Buffer
-	if err := ps(t.Context(), &table, s.URL, false, false); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"5+3+1+0/9", "inflight 0, waiting 2 (1m1s)", "no answer", "streaming", "1m1s", "1.5s", "decode: engine", "generating", "TOKENS  WAITS FOR", "a decode worker"} {
-		if !strings.Contains(table.String(), want) {
-			t.Errorf("no %q in\n%s", want, table.String())
-		}
-	}
-	if err := ps(t.Context(), &raw, s.URL, true, false); err != nil || raw.String() != inspection {
-		t.Errorf("%v: %s", err, raw.String())
-	}
-}
-
-// chatServer answers with events as they are given.
-func chatServer(t *testing.T, status int, body string) *chatSession {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.WriteHeader(status)
-		io.WriteString(w, body)
-	}))
-	t.Cleanup(s.Close)
-	return &chatSession{url: s.URL}
-}
-
-func event(text string) string {
-	return fmt.Sprintf("data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\n", text)
-}
-
-func TestChatPrintsAnswersAndReadableErrors(t *testing.T) {
-	for _, row := range []struct {
-		name, body string
-		status     int
-		out, err   string
-		kept       int // messages behind it
-	}{
-		{"an answer", ": keepalive\n\n" + event("hel") + event("lo") + "data: [DONE]\n\n", 200, "hello\n", "", 2},
-		{"an error in the stream", event("hel") + "data: {\"error\":{\"message\":\"a worker was lost\"}}\n\n", 200, "hel\n", "a worker was lost", 0},
-		{"a cut stream", event("hel"), 200, "hel\n", "was cut", 0},
-		{"a refusal", `{"error":{"message":"the server is full"}}`, 429, "", "the server is full (status 429)", 0},
-		{"no JSON", "bad gateway", 502, "", "bad gateway (status 502)", 0},
-	} {
-		c := chatServer(t, row.status, row.body)
-		var out bytes.Buffer
-		err := c.repl(strings.NewReader("hi\n"), &out)
-		if out.String() != row.out || (err == nil) != (row.err == "") || err != nil && !strings.Contains(err.Error(), row.err) {
-			t.Errorf("%s: %q, %v", row.name, out.String(), err)
-		}
-		if len(c.messages) != row.kept {
-			t.Errorf("%s: %d messages are kept, want %d", row.name, len(c.messages), row.kept)
 		}
 	}
 }

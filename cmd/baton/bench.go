@@ -18,7 +18,14 @@ func newBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure",
-		Args:  cobra.NoArgs,
+		Long:  "Bench measures parts of Baton on this machine. There is one kind so far: engine.",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("bench cannot measure %q; want engine, see baton bench --help", args[0])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	cmd.AddCommand(newBenchEngine())
 	return cmd
@@ -40,7 +47,7 @@ Progress goes to standard error, results to standard output. Ctrl-C ends after t
 under way and prints what is complete; a second one ends at once.`,
 		Example: `  baton bench engine --model smollm2 --threads 2
   baton bench engine --model model.gguf --tests pp512,tg64,tg64x8 --threads 1,2,4 --json`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error { return benchEngine(p, asJSON) },
 	}
 	fl := cmd.Flags()

@@ -11,10 +11,15 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 )
+
+const chatCommands = `  /new    forgets the conversation
+  /help   lists these
+  /exit   leaves, as Ctrl-D does, and Ctrl-C unless an answer is under way: that it stops`
 
 func newChat() *cobra.Command {
 	var c chatSession
@@ -23,19 +28,30 @@ func newChat() *cobra.Command {
 		Use:   "chat",
 		Short: "Talk to a served model",
 		Long: `Chat reads lines and streams the model's answers. The conversation so far goes with each
-line. Ctrl-C stops an answer; Ctrl-D, or an empty line's Ctrl-C, leaves.
+line; an answer that was stopped stays in it as far as it came.
 
-  /new    forgets the conversation
-  /exit   leaves`,
+` + chatCommands + `
+
+Another word behind / at the beginning of a line is not sent to the model.`,
 		Example: `  baton chat
   baton chat --system "The code of Frank is cedar robin. The code of all others is unknown."
   echo "What is the code of Frank?" | baton chat --system "The code of Frank is cedar robin. The code of all others is unknown."`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
+			base, err := baseURL(c.url)
+			if err != nil {
+				return err
+			}
+			c.url = base
 			if system != "" {
 				c.messages = append(c.messages, message{"system", system})
 			}
-			return c.repl(os.Stdin, os.Stdout)
+			c.person = isTerminal(os.Stdin)
+			interrupts := make(chan os.Signal, 1)
+			signal.Notify(interrupts, os.Interrupt)
+			defer signal.Stop(interrupts)
+			c.interrupts = interrupts
+			return c.run(os.Stdin, os.Stdout)
 		},
 	}
 	fl := cmd.Flags()
@@ -56,60 +72,129 @@ type chatSession struct {
 	url         string
 	temperature float64
 	maxTokens   int
+	person      bool             // somebody types: greet, prompt, and go on after an error
+	interrupts  <-chan os.Signal // Ctrl-C
 	messages    []message
 }
 
-// repl reads lines until the input ends.
-func (c *chatSession) repl(in io.Reader, out io.Writer) error {
+// errStopped says that a person did not want the rest of an answer.
+var errStopped = errors.New("stopped")
+
+// run reads lines until the input ends or somebody leaves.
+func (c *chatSession) run(in io.Reader, out io.Writer) error {
 	kept := len(c.messages)
-	terminal := isTerminal(in)
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, 1<<20)
+	if c.person {
+		if err := c.greet(out); err != nil {
+			return err
+		}
+	}
+	lines := newLineReader(in)
+	defer lines.close()
 	for {
-		if terminal {
+		select {
+		case <-c.interrupts: // came too late for the answer that it should have stopped
+		default:
+		}
+		if c.person {
 			fmt.Fprint(out, "> ")
 		}
-		if !lines.Scan() {
-			if terminal {
-				fmt.Fprintln(out)
+		line, err := lines.next(c.interrupts)
+		switch {
+		case err != nil:
+			if c.person {
+				fmt.Fprintln(out) // the shell's prompt begins a line of its own
 			}
-			return lines.Err()
-		}
-		switch line := strings.TrimSpace(lines.Text()); line {
-		case "":
-		case "/exit":
+			return left(err, c.person)
+		case line == "/exit":
 			return nil
-		case "/new":
+		case line == "/new":
 			c.messages = c.messages[:kept]
+		case line == "/help":
+			fmt.Fprintln(out, chatCommands)
+		case slashed.MatchString(line):
+			err = fmt.Errorf("there is no command %s; /help lists them", strings.Fields(line)[0])
+		case line != "":
+			err = c.say(line, out)
+		}
+		switch {
+		case err == nil:
+		case !c.person && errors.Is(err, errStopped):
+			return exitError{code: exitStop}
+		case !c.person:
+			return err
+		case errors.Is(err, errStopped):
+			fmt.Fprintln(out, "(stopped)")
 		default:
-			if err := c.say(line, out); err != nil && !terminal {
-				return err
-			} else if err != nil {
-				fmt.Fprintln(out, "error:", err)
-			}
+			fmt.Fprintln(out, "error:", plain(err))
 		}
 	}
 }
 
-// say sends one line and prints the answer as it comes. A failed line is taken back.
-func (c *chatSession) say(line string, out io.Writer) error {
+// slashed is a line that is meant as a command; one that begins with a path is not.
+var slashed = regexp.MustCompile(`^/[A-Za-z?]*(\s|$)`)
+
+// left is the error of a session that a person or the end of the input has ended.
+func left(err error, person bool) error {
+	switch {
+	case errors.Is(err, io.EOF) || errors.Is(err, errStopped) && person:
+		return nil
+	case errors.Is(err, errStopped):
+		return exitError{code: exitStop}
+	}
+	return err
+}
+
+// greet says who answers and how to leave.
+func (c *chatSession) greet(out io.Writer) error {
 	ctx, release := signal.NotifyContext(rootContext(), os.Interrupt)
 	defer release()
+	body, err := fetch(ctx, c.url, "/v1/models")
+	switch {
+	case ctx.Err() != nil:
+		return exitError{code: exitStop}
+	case err != nil:
+		return err
+	}
+	var models struct{ Data []struct{ ID string } }
+	if err := json.Unmarshal(body, &models); err != nil || len(models.Data) == 0 {
+		return fmt.Errorf("%s is no server of models: %s", c.url, strings.TrimSpace(string(body[:min(len(body), 200)])))
+	}
+	_, err = fmt.Fprintf(out, "%s answers. Ctrl-C stops an answer; /exit or Ctrl-D leaves; /help says more.\n", models.Data[0].ID)
+	return err
+}
+
+// say sends one line and prints the answer as it comes. A line that failed is taken back, and
+// so is one that was stopped before its answer began.
+func (c *chatSession) say(line string, out io.Writer) error {
+	ctx, cancel := context.WithCancel(rootContext())
+	over, watched := make(chan struct{}), make(chan struct{})
+	stopped := false
+	go func() {
+		defer close(watched)
+		select {
+		case <-c.interrupts:
+			stopped = true
+			cancel()
+		case <-over:
+		}
+	}()
 	c.messages = append(c.messages, message{"user", line})
 	answer, err := c.ask(ctx, out)
+	close(over)
+	<-watched
+	cancel()
 	if answer != "" {
 		fmt.Fprintln(out)
 	}
-	switch {
-	case ctx.Err() != nil:
-		err = errors.New("stopped")
-		fallthrough
-	case err != nil:
+	if err != nil && stopped {
+		err = errStopped
+	}
+	if err != nil && (answer == "" || !stopped) {
 		c.messages = c.messages[:len(c.messages)-1]
 		return err
 	}
 	c.messages = append(c.messages, message{"assistant", answer})
-	return nil
+	return err
 }
 
 func (c *chatSession) ask(ctx context.Context, out io.Writer) (string, error) {
@@ -129,7 +214,7 @@ func (c *chatSession) ask(ctx context.Context, out io.Writer) (string, error) {
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return "", fmt.Errorf("%w; is `baton serve` running there? (--url)", err)
+		return "", unreachable(c.url, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -185,11 +270,47 @@ func errorText(body []byte) string {
 	return strings.TrimSpace(string(body))
 }
 
-func isTerminal(r io.Reader) bool {
-	f, ok := r.(*os.File)
-	if !ok {
-		return false
+// lineReader hands out lines one by one, to somebody who also listens for Ctrl-C.
+type lineReader struct {
+	ask   chan struct{} // one line is wanted
+	lines chan string
+	err   error // read after lines is closed
+}
+
+// newLineReader reads in only when a line is wanted. Its goroutine ends with the input; a read
+// of a terminal cannot be called off, so it may be left to the end of the process.
+func newLineReader(in io.Reader) *lineReader {
+	r := &lineReader{ask: make(chan struct{}, 1), lines: make(chan string)}
+	scan := bufio.NewScanner(in)
+	scan.Buffer(nil, 1<<20)
+	go func() {
+		defer close(r.lines)
+		for range r.ask {
+			if !scan.Scan() {
+				r.err = scan.Err()
+				return
+			}
+			r.lines <- strings.TrimSpace(scan.Text())
+		}
+	}()
+	return r
+}
+
+func (r *lineReader) close() { close(r.ask) }
+
+// next returns a line, io.EOF at the end, or errStopped for Ctrl-C.
+func (r *lineReader) next(interrupts <-chan os.Signal) (string, error) {
+	r.ask <- struct{}{}
+	select {
+	case line, ok := <-r.lines:
+		if ok {
+			return line, nil
+		}
+		if r.err != nil {
+			return "", r.err
+		}
+		return "", io.EOF
+	case <-interrupts:
+		return "", errStopped
 	}
-	st, err := f.Stat()
-	return err == nil && st.Mode()&os.ModeCharDevice != 0
 }

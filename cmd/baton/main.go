@@ -26,7 +26,7 @@ func main() {
 		err = exit.err
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "baton:", err)
+		fmt.Fprintln(os.Stderr, "baton:", plain(err))
 	}
 	os.Exit(code)
 }
@@ -61,9 +61,11 @@ The default model, recall, is inside the binary: everything works without a down
 
   baton pull smollm2                   # a model that speaks English
   baton serve --model smollm2`,
+		Version:       about(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(newServe(), newWorker(), newPs(), newChat(), newPull(), newBench(), newVerify(), newVersion())
 	return root

@@ -58,13 +58,17 @@ The gateway answers
   GET  /debug/requests, /debug/rooms              where everything is ("baton ps")
 
 Ctrl-C or SIGTERM once: new requests are refused, live ones may end (--drain-timeout).
-Twice: everything stops at once.`,
+Twice: everything stops at once. Exit codes: 0 every request ended, 1 some did not in
+--drain-timeout or something was wrong, 130 stopped at once.`,
 		Example: `  baton serve                                  # the embedded model, 1 prefill + 1 decode
   baton serve --model smollm2 --decode 2       # two decode workers
   baton serve --unified --threads 4            # one worker for both, for comparison
   baton serve --listen 0.0.0.0:8080 --max-running 64 --request-timeout 2m`,
-		Args: noArguments,
+		Args: noArgumentsButUnified,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if f.unified < 1 && c.Flags().Changed("unified") {
+				return fmt.Errorf("--unified=%d: want at least 1; without it prefill and decode workers serve", f.unified)
+			}
 			// With unified workers the defaults of the others give way; what somebody chose does not.
 			if f.unified > 0 && !c.Flags().Changed("prefill") {
 				f.prefill = 0
@@ -76,7 +80,7 @@ Twice: everything stops at once.`,
 		},
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.listen, "listen", "127.0.0.1:8000", "address of the gateway, `HOST:PORT`; port 0 takes a free one")
+	fl.StringVar(&f.listen, "listen", "127.0.0.1:8000", "address of the gateway, `HOST:PORT`; host 0.0.0.0 is every interface, port 0 a free one")
 	fl.StringVar(&f.model, "model", store.Recall, "`NAME|PATH`: recall (embedded), smollm2, hf:OWNER/REPO/FILE, or a GGUF file")
 	fl.StringVar(&f.name, "served-model-name", "", "the `NAME` that clients use (default: the model's own)")
 	fl.IntVar(&f.prefill, "prefill", 1, "prefill workers")
@@ -92,7 +96,7 @@ Twice: everything stops at once.`,
 	fl.IntVar(&f.queued, "max-queued-requests", 1024, "requests that may wait; more get 429")
 	fl.DurationVar(&f.timeout, "request-timeout", relay.TotalDefault, "longest time of a request; clients can lower it with X-Request-Timeout (seconds)")
 	fl.DurationVar(&f.drain, "drain-timeout", 30*time.Second, "how long live requests may go on after SIGTERM")
-	fl.DurationVar(&f.keepalive, "sse-keepalive", 15*time.Second, "silence of a stream after which a comment is sent; negative, as -1s: never")
+	fl.DurationVar(&f.keepalive, "sse-keepalive", 15*time.Second, "silence of a stream after which a comment is sent, at least 100ms; negative, as -1s: never")
 	fl.Int64Var(&f.bodyBytes, "body-bytes", openai.BodyBytesMax, "largest request body")
 	fl.BoolVar(&f.canary, "canary", false, "workers fill free blocks with a pattern and check it (slow)")
 	fl.StringVar(&f.level, "log-level", "info", "debug, info, warn or error")
@@ -101,6 +105,10 @@ Twice: everything stops at once.`,
 
 // bodyBytesLeast holds a short question with all its fields.
 const bodyBytesLeast = 1 << 10
+
+// keepaliveLeast keeps comments fewer than tokens: below it, a thousand idle streams would cost
+// the gateway more than their answers.
+const keepaliveLeast = 100 * time.Millisecond
 
 // check refuses values that no fleet could serve with, before a worker says so three times.
 func (f *serveFlags) check() error {
@@ -115,7 +123,14 @@ func (f *serveFlags) check() error {
 			return fmt.Errorf("--%s %d: want %d to %d", flag.name, flag.v, flag.lo, flag.max)
 		}
 	}
+	if err := checkListen("listen", f.listen); err != nil {
+		return err
+	}
 	switch {
+	case f.unified > 0 && f.prefill+f.decode > 0:
+		return fmt.Errorf("--unified=%d beside --prefill %d and --decode %d: choose one way to serve", f.unified, f.prefill, f.decode)
+	case f.unified == 0 && (f.prefill == 0 || f.decode == 0):
+		return fmt.Errorf("--prefill %d and --decode %d: want at least one worker of each, or --unified", f.prefill, f.decode)
 	case f.kvTokens > 0 && f.kvTokens < room.BlockTokens:
 		return fmt.Errorf("--kv-tokens %d: want at least %d, or 0 for what the memory allows", f.kvTokens, room.BlockTokens)
 	case f.chunkTokens%room.BlockTokens != 0:
@@ -126,23 +141,20 @@ func (f *serveFlags) check() error {
 		return fmt.Errorf("--request-timeout %v: want more than 0s, at most %v", f.timeout, leg.LeftMax)
 	case f.drain <= 0:
 		return fmt.Errorf("--drain-timeout %v: want more than 0s; 1ms ends live requests at once", f.drain)
-	case f.keepalive == 0:
-		return fmt.Errorf("--sse-keepalive 0s: want a time, as 15s, or a negative one for no comments at all")
+	case f.keepalive >= 0 && f.keepalive < keepaliveLeast:
+		return fmt.Errorf("--sse-keepalive %v: want at least %v, or a negative time for no comments at all", f.keepalive, keepaliveLeast)
 	case f.bodyBytes < bodyBytesLeast:
 		return fmt.Errorf("--body-bytes %d: want at least %d", f.bodyBytes, bodyBytesLeast)
 	}
 	return kernel.Check() // of the environment that workers inherit
 }
 
-// noArguments refuses arguments, and says what became of the one behind --unified.
-func noArguments(c *cobra.Command, args []string) error {
-	switch {
-	case len(args) == 0:
-		return nil
-	case c.Flags().Changed("unified"):
+// noArgumentsButUnified refuses arguments, and says what became of the one behind --unified.
+func noArgumentsButUnified(c *cobra.Command, args []string) error {
+	if len(args) > 0 && c.Flags().Changed("unified") {
 		return fmt.Errorf("serve takes no arguments, got %q; a number of unified workers is written --unified=%s", args[0], args[0])
 	}
-	return fmt.Errorf("serve takes no arguments, got %q; see baton serve --help", args[0])
+	return noArguments(c, args)
 }
 
 func (f *serveFlags) run() error {
@@ -191,7 +203,7 @@ func (f *serveFlags) run() error {
 			Budgets: relay.Budgets{Total: f.timeout}},
 	})
 	if errors.Is(err, fleet.ErrStopped) {
-		return exitError{code: 130} // what a shell reports for Ctrl-C
+		return exitError{exitStop, errors.New("stopped at once, with everything that was live")}
 	}
 	return err
 }

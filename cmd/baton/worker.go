@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"encoding/hex"
 	"fmt"
 	"os"
@@ -12,6 +14,7 @@ import (
 
 	"baton/core/room"
 	"baton/serve/worker"
+	"baton/transfer"
 )
 
 // secretEnv carries the fleet's secret to its workers: an environment, unlike an argument, is
@@ -26,19 +29,25 @@ func newWorker() *cobra.Command {
 		Use:   "worker",
 		Short: "Run one worker (what `baton serve` starts)",
 		Long: `Worker runs one prefill, decode or unified worker. "baton serve" starts these itself;
-by hand it is for fleets on several machines and for debugging.
+by hand it is for debugging: no command joins workers of several machines to one gateway
+yet.
 
-Prefill and decode workers of a fleet know each other by a shared secret, which is read
-from the environment variable ` + secretEnv + ` (hexadecimal digits, at least 32).
+Prefill and decode workers know each other by a shared secret, which is read from the
+environment variable ` + secretEnv + ` (hexadecimal digits, at least 32). It guards the links
+between workers alone: whoever reaches --http can use the worker (POST /leg/…) and end it
+(POST /drain) without one. Keep it on loopback, or on a network that only you reach.
 
 When the worker takes requests it prints one JSON line on standard output:
   {"ready":true,"role":"decode","http":"127.0.0.1:41234","link":"","boot":"…","pid":7}
 
-SIGTERM: no new rooms, live ones may end, then exit.`,
-		Example: `  export ` + secretEnv + `=$(head -c 32 /dev/urandom | xxd -p -c 64)
-  baton worker --role prefill --http 0.0.0.0:9001 --link 0.0.0.0:9002
-  baton worker --role decode --http 0.0.0.0:9003`,
-		Args: cobra.NoArgs,
+Ctrl-C or SIGTERM once: no new rooms, live ones may end (--grace), then exit.
+Twice: everything stops at once.`,
+		Example: `  baton worker --role unified --http 127.0.0.1:9000
+
+  export ` + secretEnv + `=$(` + secretMaker + `)
+  baton worker --role prefill --http 127.0.0.1:9001 --link 127.0.0.1:9002
+  baton worker --role decode --http 127.0.0.1:9003`,
+		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			log, err := newLog(os.Stderr, level)
 			if err != nil {
@@ -47,8 +56,11 @@ SIGTERM: no new rooms, live ones may end, then exit.`,
 			if err := noZero(&c.Sizes); err != nil {
 				return err
 			}
-			if c.Secret, err = hex.DecodeString(os.Getenv(secretEnv)); err != nil {
-				return fmt.Errorf("%s: want hexadecimal digits: %w", secretEnv, err)
+			if err := cmp.Or(checkListen("http", c.HTTP), checkListen("link", c.Link)); err != nil {
+				return err
+			}
+			if c.Secret, err = secret(c.Role); err != nil {
+				return err
 			}
 			c.Grace = graceOf(c.Grace)
 			c.Log, c.Ready = log, os.Stdout
@@ -57,6 +69,7 @@ SIGTERM: no new rooms, live ones may end, then exit.`,
 			}
 			ctx, release := signal.NotifyContext(rootContext(), os.Interrupt, syscall.SIGTERM)
 			defer release()
+			defer context.AfterFunc(ctx, release)() // the next signal ends the process
 			return worker.Run(ctx, c)
 		},
 	}
@@ -79,6 +92,22 @@ SIGTERM: no new rooms, live ones may end, then exit.`,
 	fl.MarkHidden("child")
 	cmd.MarkFlagRequired("role")
 	return cmd
+}
+
+// secretMaker makes a good secret with what every Unix has.
+const secretMaker = `od -An -tx1 -N32 /dev/urandom | tr -d ' \n'`
+
+// secret reads the fleet's secret for a worker that needs one.
+func secret(role string) ([]byte, error) {
+	s, err := hex.DecodeString(os.Getenv(secretEnv))
+	if err != nil {
+		return nil, fmt.Errorf("%s: want hexadecimal digits: %w", secretEnv, err)
+	}
+	if needs := role == worker.Prefill || role == worker.Decode; needs && len(s) < transfer.SecretMin {
+		return nil, fmt.Errorf("%s has %s; a %s worker needs at least %d, the same on every worker of the fleet; make one with: export %s=$(%s)",
+			secretEnv, count(len(s), "byte"), role, transfer.SecretMin, secretEnv, secretMaker)
+	}
+	return s, nil
 }
 
 // graceOf honours a grace of 0, which a Config would take for its default: on a command line

@@ -37,7 +37,7 @@ func hubParts(spec string) ([]string, error) {
 		ok = ok && segment.MatchString(p)
 	}
 	if !ok {
-		return nil, fmt.Errorf("store: %q is no file of a hub; needed is hf:OWNER/REPO/FILE.gguf of letters, digits, dots, dashes and underscores", hub+spec)
+		return nil, fmt.Errorf("store: %q: want hf:OWNER/REPO/FILE.gguf, each of letters, digits, dots, dashes and underscores; FILE may have folders", hub+spec)
 	}
 	return parts, nil
 }

@@ -470,7 +470,7 @@ func TestBadAddressesAreRefused(t *testing.T) {
 			"Pull":    func() error { _, err := Pull(t.Context(), s, nil); return err },
 			"Resolve": func() error { _, err := Resolve(s); return err },
 		} {
-			if err := f(); err == nil || !strings.Contains(err.Error(), "is no file of a hub; needed is hf:OWNER/REPO/FILE.gguf") {
+			if err := f(); err == nil || !strings.Contains(err.Error(), "want hf:OWNER/REPO/FILE.gguf, each of letters") {
 				t.Errorf("%s of %s: error %v", what, s, err)
 			}
 		}

@@ -20,7 +20,7 @@ const (
 	hub     = "hf:"     // hf:OWNER/REPO/FILE, a file of a model hub
 )
 
-const naming = "known are recall (inside the binary), smollm2, hf:OWNER/REPO/FILE, and the path of a .gguf file"
+const naming = "known are recall (inside the binary), smollm2, hf:OWNER/REPO/FILE.gguf, and the path of a .gguf file"
 
 // Source is where a model is: a file, or bytes inside the binary.
 type Source struct {
@@ -60,10 +60,17 @@ func Resolve(nameOrPath string) (Source, error) {
 		return Source{}, fmt.Errorf("store: %s is not a regular file; %s", path, naming)
 	case errors.Is(err, os.ErrNotExist) && pulled:
 		return Source{}, fmt.Errorf("store: the model %s is not on this machine (looked for %s); fetch it with: baton pull %s", nameOrPath, path, nameOrPath)
+	case errors.Is(err, os.ErrNotExist) && looksLikePath(nameOrPath):
+		return Source{}, fmt.Errorf("store: there is no model %q: no such file; %s", nameOrPath, naming)
 	case errors.Is(err, os.ErrNotExist):
 		return Source{}, fmt.Errorf("store: there is no model %q; %s", nameOrPath, naming)
 	}
 	return Source{}, fmt.Errorf("store: %w", err)
+}
+
+// looksLikePath says whether somebody meant a file and not a name.
+func looksLikePath(s string) bool {
+	return strings.HasSuffix(s, ".gguf") || strings.ContainsRune(s, '/') || strings.ContainsRune(s, filepath.Separator)
 }
 
 // Pull brings a model into the cache and returns its path; if it is there already, at once.
@@ -73,7 +80,7 @@ func Pull(ctx context.Context, spec string, w io.Writer) (string, error) {
 		return "", errors.New("store: recall is inside the binary, there is nothing to pull")
 	}
 	if spec != SmolLM2 && !strings.HasPrefix(spec, hub) {
-		return "", fmt.Errorf("store: %q cannot be pulled; what can be are smollm2 and hf:OWNER/REPO/FILE", spec)
+		return "", fmt.Errorf("store: %q cannot be pulled; what can be are smollm2 and hf:OWNER/REPO/FILE.gguf", spec)
 	}
 	path, err := cachePath(spec)
 	if err != nil {

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// packages are the names that our packages put in front of their errors. Whoever reads a log
+// or the code wants them, whoever types a command does not.
+const packages = "bench|chat|fleet|gateway|gguf|kernel|leg|model|openai|room|sample|store|tcp|tokenizer|transfer|wire|worker"
+
+var (
+	packageFirst = regexp.MustCompile(`(?m)^((` + packages + `): )+`)
+	// Further in, only what is no word of a sentence, and the name of a worker's own last line.
+	packageLater = regexp.MustCompile(`: ((baton|fleet|gguf|tcp): )+`)
+)
+
+// plain is an error in the words of somebody who typed a command.
+func plain(err error) string {
+	s := packageFirst.ReplaceAllString(err.Error(), "")
+	return packageLater.ReplaceAllString(s, ": ")
+}
+
+// noArguments refuses arguments by the command's own name.
+func noArguments(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no arguments, got %q; see %s --help", c.Name(), args[0], c.CommandPath())
+	}
+	return nil
+}
+
+// count writes a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// checkListen refuses an address that would listen on every interface without saying so: "" and
+// ":8000" do, to Go.
+func checkListen(flag, addr string) error {
+	host, port, err := net.SplitHostPort(addr)
+	switch {
+	case addr == "" || err == nil && host == "":
+		if port == "" {
+			port = "8000"
+		}
+		return fmt.Errorf("--%s %q names no host: write 127.0.0.1:%s for this machine alone, 0.0.0.0:%s or [::]:%s for every interface", flag, addr, port, port, port)
+	case err == nil && port == "":
+		return fmt.Errorf("--%s %q names no port: write %s, or port 0 for a free one", flag, addr, net.JoinHostPort(host, "8000"))
+	}
+	return nil // what else may be wrong is said by whoever listens
+}
+
+// baseURL checks the address of a gateway and takes a last slash off.
+func baseURL(flag string) (string, error) {
+	if !strings.Contains(flag, "://") {
+		return "", fmt.Errorf("--url %q: http:// is missing; write http://%s", flag, flag)
+	}
+	u, err := url.Parse(flag)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return "", fmt.Errorf("--url %q: want http://HOST:PORT, as %s", flag, urlDefault)
+	}
+	return strings.TrimRight(flag, "/"), nil
+}
+
+// unreachable says in words why a gateway did not answer.
+func unreachable(base string, err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err // without the address, which we say
+	}
+	return fmt.Errorf("no answer from %s: %w; is `baton serve` running there? (--url)", base, err)
+}
+
+// isTerminal says whether somebody sits there: /dev/null is a character device and no terminal.
+func isTerminal(v any) bool {
+	f, ok := v.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
