@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"time"
 )
@@ -30,8 +31,12 @@ type child struct {
 	ready  chan readyLine
 	exited chan struct{} // closed when it is over and its output is read
 	err    error         // how it ended; read after exited
-	last   string        // its last line on standard error; read after exited
+	word   string        // the line on standard error that says why; read after exited
 }
+
+// ExitRefused is the exit status by which a worker says that it cannot start as it is
+// configured, and that another start would end the same: EX_CONFIG of sysexits.h.
+const ExitRefused = 78
 
 // start starts a worker. The calling goroutine must hold its thread until the child is over:
 // on Linux the kernel kills the child when that thread ends (F3).
@@ -56,7 +61,7 @@ func start(cmd *exec.Cmd, name string, out io.Writer) (*child, error) {
 	}
 	var readers sync.WaitGroup
 	readers.Go(func() { c.readReady(stdout) })
-	readers.Go(func() { c.last = prefix(stderr, name, out) })
+	readers.Go(func() { c.word = prefix(stderr, name, out) })
 	go func() {
 		readers.Wait()
 		c.err = cmd.Wait()
@@ -83,17 +88,24 @@ func (c *child) readReady(r io.Reader) {
 	}
 }
 
-// prefix copies lines with a name before each and returns the last one.
-func prefix(r io.Reader, name string, out io.Writer) (last string) {
+// fatal is how the line begins by which a program that cannot go on says so: ours, and those of
+// Go's runtime, behind which stacks follow, a thousand lines of them.
+var fatal = [][]byte{[]byte("baton: "), []byte("panic: "), []byte("fatal error: "), []byte("runtime: ")}
+
+// prefix copies lines with a name before each. It returns the first fatal one, or else the last.
+func prefix(r io.Reader, name string, out io.Writer) (word string) {
 	b := bufio.NewReaderSize(r, logLineMax)
-	for {
+	for said := false; ; {
 		line, err := b.ReadSlice('\n')
 		if line = bytes.TrimRight(line, "\r\n"); len(line) > 0 {
-			last = string(line)
+			if !said {
+				word = string(line)
+				said = slices.ContainsFunc(fatal, func(f []byte) bool { return bytes.HasPrefix(line, f) })
+			}
 			fmt.Fprintf(out, "%s | %s\n", name, line)
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			return last
+			return word
 		}
 	}
 }
@@ -125,13 +137,16 @@ func (c *child) kill() {
 	<-c.exited
 }
 
-// how says how it ended, in words: its own last ones, if it did not end well.
+// refused says that it could not start as it was configured.
+func (c *child) refused() bool { return c.cmd.ProcessState.ExitCode() == ExitRefused }
+
+// how says how it ended, in words: its own, if it did not end well.
 func (c *child) how() string {
 	switch {
 	case c.err == nil:
 		return "exit status 0"
-	case c.last == "":
+	case c.word == "":
 		return c.err.Error()
 	}
-	return c.err.Error() + ": " + c.last
+	return c.err.Error() + ": " + c.word
 }

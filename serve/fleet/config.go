@@ -57,6 +57,7 @@ const (
 
 	badInRow    = 2 // answers missed or bad before a worker is taken out: one may be lost in a stall
 	firstTries  = 3 // starts of a worker that was never ready before the fleet gives up
+	leavingMax  = 4 // lives that leave one place beside their successors: each holds a pool and weights
 	readyMax    = 4 << 10
 	logLineMax  = 64 << 10
 	workersMax  = 256 // processes; far above what one machine can feed

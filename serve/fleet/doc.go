@@ -12,8 +12,10 @@
 //	F4  the fleet's secret is made at start, lives in memory and in the workers' environment,
 //	    and is in no argument, log or file
 //	F5  every goroutine and process that Run started has ended when it returns
-//	F6  a worker that drains is placed nothing on and is not killed for it; when nothing is left
-//	    on it, it is told to leave, and another life takes its place
+//	F6  a worker that drains, by a signal or because it was asked to, is placed nothing on and is
+//	    not killed for it; another life takes its place at once, beside it. When nothing is left
+//	    on the one that drains it is told to leave, if it has not by itself
 //	F7  a worker that is told to leave looks at its books and blocks a last time; what it finds
 //	    wrong there, which is its exit status, is Run's error
+//	F8  a first worker that refuses its configuration (ExitRefused) is not started again
 package fleet

@@ -104,7 +104,7 @@ func (f *fleet) keepAll(ctx context.Context) (<-chan error, *sync.WaitGroup) {
 		n    int
 	}{{gateway.RolePrefill, f.Prefill}, {gateway.RoleDecode, f.Decode}, {gateway.RoleUnified, f.Unified}} {
 		for i := range role.n {
-			p := &place{f, role.name, fmt.Sprintf("%s-%d", role.name, i)}
+			p := newPlace(f, role.name, i)
 			kept.Go(func() {
 				if err := p.keep(ctx); err != nil {
 					select {
