@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -42,23 +43,46 @@ func TestEveryLimitOfAConfigIsRefusedByName(t *testing.T) {
 
 // A pool whose size nobody chose is bounded by memory, by use and by a constant.
 func TestThePoolIsBounded(t *testing.T) {
+	const plenty = 1 << 40
 	c := Config{}.WithDefaults()
-	if n, err := poolBlocks(c, 1<<10, 256); err != nil || n != 2*RunningDefault*room.BlocksFor(256) {
+	if n, err := poolBlocks(c, 1<<10, 256, plenty); err != nil || n != 2*RunningDefault*room.BlocksFor(256) {
 		t.Errorf("small model: %d blocks, %v; want two full contexts per running room", n, err)
 	}
-	if n, err := poolBlocks(c, 1<<20, 1<<20); err != nil || int64(n)<<20 > poolBytesMax {
+	if n, err := poolBlocks(c, 1<<20, 1<<20, plenty); err != nil || int64(n)<<20 > poolBytesMax {
 		t.Errorf("large model: %d blocks of 1 MiB, %v; want at most %d bytes", n, err, int64(poolBytesMax))
 	}
-	if _, err := poolBlocks(c, 1<<50, 256); err == nil || !strings.Contains(err.Error(), "kv tokens") {
+	if _, err := poolBlocks(c, 1<<50, 256, plenty); err == nil || !strings.Contains(err.Error(), "kv tokens") {
 		t.Errorf("no block fits: %v, want an error that says what to do", err)
 	}
 	c.Canary = true
-	if n, err := poolBlocks(c, 1<<20, 1<<20); err != nil || int64(n)<<20 > canaryBytesMax {
+	if n, err := poolBlocks(c, 1<<20, 1<<20, plenty); err != nil || int64(n)<<20 > canaryBytesMax {
 		t.Errorf("with canaries: %d blocks of 1 MiB, %v; want at most %d bytes", n, err, canaryBytesMax)
 	}
 	c.Sizes.KVTokens = 100
-	if n, err := poolBlocks(c, 1<<50, 256); err != nil || n != 7 {
-		t.Errorf("chosen: %d blocks, %v; want 7", n, err)
+	for _, available := range []int64{plenty, 7 << 30, 0} { // 0: the system does not say
+		if n, err := poolBlocks(c, 1<<30, 256, available); err != nil || n != 7 {
+			t.Errorf("chosen, with %d bytes available: %d blocks, %v; want 7", available, n, err)
+		}
+	}
+}
+
+// A pool that memory does not hold is refused before it is allocated, in one line that says what
+// is wanted, what is there and what would do.
+func TestAPoolAboveMemoryIsRefused(t *testing.T) {
+	c := Config{}.WithDefaults()
+	c.Sizes.KVTokens = 100
+	_, err := poolBlocks(c, 1<<30, 256, 7<<30-1)
+	const want = "worker: --kv-tokens 100 needs 7.0 GiB, 7.0 GiB are available; lower it to 96 at most, or leave it out for a size that fits"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	c = Config{Role: Unified, Sizes: Sizes{Threads: 1, KVTokens: KVTokensMax}, Log: quiet()}
+	if availableBytes() == 0 {
+		t.Skip("this system does not say what memory is available")
+	}
+	err = Run(t.Context(), c)
+	if _, ok := errors.AsType[*Refusal](err); !ok || !strings.Contains(err.Error(), "--kv-tokens 268435456 needs ") {
+		t.Errorf("Run returned %v", err)
 	}
 }
 

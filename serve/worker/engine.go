@@ -75,7 +75,7 @@ func load(c Config, name string, f *gguf.File) (*Served, error) {
 		c.Log.Info("weights brought to formats that have kernels", "detail", b)
 	}
 	manifest, cfg := m.Manifest(), m.Config()
-	blocks, err := poolBlocks(c, manifest.BlockBytes, cfg.Context)
+	blocks, err := poolBlocks(c, manifest.BlockBytes, cfg.Context, availableBytes())
 	if err != nil {
 		m.Close()
 		return nil, err

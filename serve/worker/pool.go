@@ -24,13 +24,19 @@ const (
 	canaryBytesMax = 256 << 20
 )
 
-// poolBlocks returns how many blocks the pool gets.
-func poolBlocks(c Config, blockBytes, context int) (int, error) {
+// poolBlocks returns how many blocks the pool gets, of the bytes that are available (0: the
+// system does not say). What is not there is refused here: the system would promise it, and kill
+// somebody when it is used, or Go would die of it with a stack.
+func poolBlocks(c Config, blockBytes, context int, available int64) (int, error) {
 	s := c.Sizes
 	if s.KVTokens > 0 {
-		return room.BlocksFor(s.KVTokens), nil
+		n := room.BlocksFor(s.KVTokens)
+		if most := available / int64(blockBytes); available > 0 && int64(n) > most {
+			return 0, fmt.Errorf("worker: --kv-tokens %d needs %s, %s are available; lower it to %d at most, or leave it out for a size that fits",
+				s.KVTokens, gib(float64(n)*float64(blockBytes)), gib(float64(available)), most*room.BlockTokens)
+		}
+		return n, nil
 	}
-	available := availableBytes()
 	bytes := min(available/memoryShare, poolBytesMax)
 	if available == 0 {
 		bytes = poolBytesUnknown
@@ -47,6 +53,8 @@ func poolBlocks(c Config, blockBytes, context int) (int, error) {
 	}
 	return n, nil
 }
+
+func gib(bytes float64) string { return fmt.Sprintf("%.1f GiB", bytes/(1<<30)) }
 
 // availableBytes is what this process may still allocate, 0 if the system does not say.
 func availableBytes() int64 {

@@ -186,11 +186,19 @@ func newBoot() room.Boot {
 	}
 }
 
-// Run serves c's model until ctx or the parent ends, then drains.
+// Refusal is the error of a worker that cannot start as it was configured: on this machine, as it
+// is now, another start would end the same.
+type Refusal struct{ err error }
+
+func (r *Refusal) Error() string { return r.err.Error() }
+func (r *Refusal) Unwrap() error { return r.err }
+
+// Run serves c's model until ctx or the parent ends, then drains. What it says of a configuration
+// or model that it cannot serve is a *Refusal.
 func Run(ctx context.Context, c Config) error {
 	c = c.WithDefaults()
 	if err := c.Check(); err != nil {
-		return err
+		return &Refusal{err}
 	}
 	// The engine's threads spin and so keep their processors (kernel.Team): legs, links and
 	// the loop need some of their own.
@@ -201,7 +209,7 @@ func Run(ctx context.Context, c Config) error {
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), threads+processorsSpare))
 	s, err := Load(c)
 	if err != nil {
-		return err
+		return &Refusal{err}
 	}
 	w, err := New(c, s)
 	if err != nil {
