@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"baton/core/room"
+	"baton/serve/fleet"
 	"baton/serve/worker"
 	"baton/transfer"
 )
@@ -70,7 +72,11 @@ Twice: everything stops at once.`,
 			ctx, release := signal.NotifyContext(rootContext(), os.Interrupt, syscall.SIGTERM)
 			defer release()
 			defer context.AfterFunc(ctx, release)() // the next signal ends the process
-			return worker.Run(ctx, c)
+			err = worker.Run(ctx, c)
+			if _, refuses := errors.AsType[*worker.Refusal](err); refuses && child {
+				return exitError{code: fleet.ExitRefused, err: err}
+			}
+			return err
 		},
 	}
 	fl := cmd.Flags()
