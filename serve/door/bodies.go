@@ -104,3 +104,6 @@ func (b *Body) read(w http.ResponseWriter, r *http.Request, max int64) error {
 		}
 	}
 }
+
+// Held is how many bytes count now.
+func (b *Bodies) Held() int64 { return b.small.Load() + b.large.Load() }

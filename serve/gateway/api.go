@@ -5,35 +5,88 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"io"
 	"math"
 	"net/http"
+	"path"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"baton/core/room"
+	"baton/serve/door"
 	"baton/serve/openai"
 )
+
+// route is one path of the API.
+type route struct{ method, path string }
+
+func (g *Gateway) routes() map[route]http.HandlerFunc {
+	return map[route]http.HandlerFunc{
+		{"POST", "/v1/chat/completions"}: g.generation(openai.Chat),
+		{"POST", "/v1/completions"}:      g.generation(openai.Completion),
+		{"GET", "/v1/models"}:            g.models,
+		{"GET", "/v1/models/{id...}"}:    g.oneModel,
+		{"POST", "/tokenize"}:            g.tokenize,
+		{"POST", "/detokenize"}:          g.detokenize,
+		{"GET", "/health"}:               g.health,
+		{"GET", "/debug/rooms"}:          g.debugRooms,
+		{"GET", "/debug/requests"}:       g.debugRequests,
+		{"GET", "/metrics"}:              g.metrics.handler().ServeHTTP,
+		{"GET", "/{$}"}:                  g.index,
+	}
+}
 
 // Handler answers clients and operators.
 func (g *Gateway) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/chat/completions", g.generation(openai.Chat))
-	mux.HandleFunc("POST /v1/completions", g.generation(openai.Completion))
-	mux.HandleFunc("GET /v1/models", g.models)
-	mux.HandleFunc("GET /v1/models/{id...}", g.oneModel)
-	mux.HandleFunc("POST /tokenize", g.tokenize)
-	mux.HandleFunc("POST /detokenize", g.detokenize)
-	mux.HandleFunc("GET /health", g.health)
-	mux.HandleFunc("GET /debug/rooms", g.debugRooms)
-	mux.HandleFunc("GET /debug/requests", g.debugRequests)
-	mux.Handle("GET /metrics", g.metrics.handler())
+	for at, h := range g.routes() {
+		mux.HandleFunc(at.method+" "+at.path, h)
+		mux.HandleFunc(at.path, g.otherMethod(at.method))
+	}
 	mux.HandleFunc("/", g.elsewhere)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// On every answer; for requests to the model it is also the rid in logs and at workers.
 		w.Header().Set("X-Request-Id", requestID(r))
+		if !clean(r.URL.Path) { // the mux would answer with a page that sends the client elsewhere
+			g.elsewhere(w, r)
+			return
+		}
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// clean says whether a path is written as routes are.
+func clean(p string) bool {
+	short := path.Clean(p)
+	return p == short || p == short+"/"
+}
+
+// otherMethod answers for a path that takes only method.
+func (g *Gateway) otherMethod(method string) http.HandlerFunc {
+	allow := method
+	if method == http.MethodGet {
+		allow += ", HEAD"
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", allow)
+		g.refuse(w, &openai.Error{Status: http.StatusMethodNotAllowed, Type: openai.TypeInvalid, Code: "method_not_allowed",
+			Message: r.URL.Path + " takes " + allow + ", not " + r.Method})
+	}
+}
+
+// index says where things are.
+func (g *Gateway) index(w http.ResponseWriter, _ *http.Request) {
+	var paths []string
+	for at := range g.routes() {
+		paths = append(paths, at.method+" "+strings.NewReplacer("{$}", "", "{id...}", "{id}").Replace(at.path))
+	}
+	slices.Sort(paths)
+	writeJSON(w, http.StatusOK, struct {
+		Server string   `json:"server"`
+		Model  string   `json:"model"`
+		Paths  []string `json:"paths"`
+	}{"baton", g.config.Model, paths})
 }
 
 // requestID takes the client's X-Request-Id if it is one that may stand in a log line and a
@@ -61,30 +114,28 @@ func rid(w http.ResponseWriter) string { return w.Header().Get("X-Request-Id") }
 // elsewhere answers what no route takes, in the shape that clients parse.
 func (g *Gateway) elsewhere(w http.ResponseWriter, r *http.Request) {
 	g.refuse(w, &openai.Error{Status: http.StatusNotFound, Type: openai.TypeNotFound, Code: "not_found",
-		Message: "there is no " + r.Method + " " + r.URL.Path + " here"})
+		Message: "there is no " + r.Method + " " + r.URL.Path + " here; GET / lists what is"})
 }
 
-// readBody reads a client's body to its end (W1), within a bound and a time, and only so many
-// at once.
-func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *openai.Error) {
-	select {
-	case g.bodies <- struct{}{}:
-		defer func() { <-g.bodies }()
-	default:
+// readBody reads a client's body to its end (W1), within a bound and a time. Its bytes count
+// until they are released.
+func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) (*door.Body, *openai.Error) {
+	body, err := g.bodies.Read(w, r, g.config.BodyBytes)
+	if err == nil {
+		return body, nil
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, openai.TooLarge(g.config.BodyBytes)
+	}
+	switch err {
+	case door.ErrFull:
 		return nil, openai.Failure(room.Fail(room.Overload), "too many request bodies are on their way", retryHint)
+	case door.ErrSlow:
+		return nil, &openai.Error{Status: http.StatusRequestTimeout, Type: openai.TypeInvalid, Code: "incomplete_body",
+			Message: "the request body did not come in time; send it at 128 KiB/s or more"}
 	}
-	control := http.NewResponseController(w)
-	control.SetReadDeadline(time.Now().Add(bodyAfter))
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.config.BodyBytes))
-	if err != nil {
-		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return nil, openai.TooLarge(g.config.BodyBytes)
-		}
-		return nil, &openai.Error{Status: http.StatusBadRequest, Type: openai.TypeInvalid, Code: "incomplete_body",
-			Message: "the request body could not be read to its end"}
-	}
-	control.SetReadDeadline(time.Time{})
-	return body, nil
+	return nil, &openai.Error{Status: http.StatusBadRequest, Type: openai.TypeInvalid, Code: "incomplete_body",
+		Message: "the request body could not be read to its end"}
 }
 
 // refuse answers with an error before a request was accepted.
@@ -166,11 +217,16 @@ func (g *Gateway) checkModel(name string) *openai.Error {
 	return openai.NoSuchModel(name, g.config.Model)
 }
 
-// finished logs and counts the end of an accepted request: the one line that it gets.
-func (g *Gateway) finished(c *call, o room.Outcome, after time.Duration) {
+// finished logs and counts the end of an accepted request: the one line that it gets. saw is
+// what went wrong in words that the client does not get.
+func (g *Gateway) finished(c *call, o room.Outcome, after time.Duration, saw string) {
 	g.metrics.ended(c, o, after)
-	g.log.Info("request ended", "rid", c.rid, "room", c.room.String(), "outcome", o.Kind.String(), "cause", o.Cause.String(),
-		"after", after.Round(time.Microsecond), "worker", c.decode, "peer", c.prefill)
+	attrs := []any{"rid", c.rid, "room", c.room.String(), "outcome", o.Kind.String(), "cause", o.Cause.String(),
+		"after", after.Round(time.Microsecond), "worker", c.decode, "peer", c.prefill}
+	if saw != "" {
+		attrs = append(attrs, "detail", saw)
+	}
+	g.log.Info("request ended", attrs...)
 }
 
 func (g *Gateway) model() openai.Model {

@@ -40,6 +40,7 @@ func benchTarget(b *testing.B) (gatewayURL, workerURL string) {
 	}
 	s := httptest.NewUnstartedServer(nil)
 	s.Config = g.Server()
+	s.Listener = g.Listener(s.Listener)
 	s.Start()
 	b.Cleanup(func() {
 		s.Close()

@@ -17,4 +17,6 @@
 //	W5  a room is 63 random bits and sent once to each role
 //	W6  a leg's final event is the last thing that comes from it
 //	W7  the loop never waits for a client, a worker or a lock that somebody holds over I/O
+//	W8  a text that cannot fit is not cut into tokens, and a body counts in bytes until its
+//	    tokens are there; connections, their deadlines and bodies are serve/door's (D1 to D4)
 package gateway

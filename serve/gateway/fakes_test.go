@@ -252,6 +252,7 @@ func newRig(t *testing.T, pairs int, change func(*Config)) *rig {
 	}
 	r.server = httptest.NewUnstartedServer(nil)
 	r.server.Config = g.Server()
+	r.server.Listener = g.Listener(r.server.Listener)
 	r.server.Start()
 	r.url = r.server.URL
 	t.Cleanup(func() {

@@ -2,15 +2,18 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"baton/core/relay"
+	"baton/serve/door"
 	"baton/serve/openai"
 	"baton/serve/upstream/baton"
 )
@@ -38,12 +41,11 @@ const (
 
 // Bounds of the HTTP side.
 const (
-	headerAfter     = 10 * time.Second   // for a request's head
-	bodyAfter       = time.Minute        // for a request's body: 8 MB over a slow line
 	writeAfter      = 30 * time.Second   // for one write to a client that does not read
-	idleAfter       = 2 * time.Minute    // for a kept connection without a request
+	idleAfter       = 2 * time.Minute    // for a kept connection to a worker
 	inspectAfter    = time.Second        // for a worker's or the loop's answer to an operator's question
 	retryHint       = time.Second        // Retry-After: a worker is back within a second or two
+	retryMax        = time.Minute        // Retry-After: who is told more has gone elsewhere
 	ridBytesMax     = 128                // of a client's X-Request-Id; a UUID has 36
 	clientBytesMax  = 256 << 10          // waiting for a slow client: minutes of tokens
 	inboxLen        = 1024               // events on their way to the loop; senders wait beyond it
@@ -51,8 +53,6 @@ const (
 	timeoutMax      = 24 * 7 * time.Hour // what a leg can carry
 	timeoutMin      = time.Millisecond   // what a leg can carry
 	progressMax     = 2 * time.Second    // the loop's answer to a health question
-	bodiesMax       = 256                // being read at once: 2 GiB at worst, if all of them are as large as may be
-	headBytesMax    = 64 << 10           // of a request's head
 )
 
 func (c *Config) setDefaults() {
@@ -98,7 +98,9 @@ type Gateway struct {
 	status  atomic.Pointer[status] // what handlers need to know without asking the loop
 	lastReq atomic.Uint64
 	inspect http.Client
-	bodies  chan struct{} // holds one for each body that is being read
+	bodies  door.Bodies  // of requests that are read and have no token ids yet
+	answers atomic.Int64 // handlers that owe an answer to an accepted request
+	longest int          // bytes of the longest token
 	closing sync.Once
 }
 
@@ -117,10 +119,13 @@ func New(c Config) (*Gateway, error) {
 	}
 	c.setDefaults()
 	ctx, cancel := context.WithCancel(context.Background())
-	g := &Gateway{config: c, log: c.Log, client: baton.New(), started: time.Now(), inbox: make(chan input, inboxLen), bodies: make(chan struct{}, bodiesMax),
+	g := &Gateway{config: c, log: c.Log, client: baton.New(), started: time.Now(), inbox: make(chan input, inboxLen),
 		cancel: cancel, stopped: make(chan struct{}), ended: make(chan struct{})}
 	g.inspect.Transport = &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: idleAfter}
 	g.status.Store(&status{})
+	for id := range c.Text.Vocab() {
+		g.longest = max(g.longest, len(c.Text.Token(int32(id))))
+	}
 	g.metrics = newMetrics(g)
 	l := &loop{g: g, core: relay.New(c.Limits), calls: map[uint64]*call{}, legs: map[legKey]context.CancelFunc{}}
 	go func() {
@@ -264,12 +269,13 @@ func (g *Gateway) Leave(ctx context.Context, id int32) error {
 // Serving says whether a new request could be placed now.
 func (g *Gateway) Serving() bool { return g.status.Load().serving }
 
-// Drain refuses new requests and waits until no accepted one is left, or ctx is done.
+// Drain refuses new requests and waits until no accepted one is left and every answer is
+// written, or ctx is done.
 func (g *Gateway) Drain(ctx context.Context) error {
 	idle := make(chan struct{})
 	if err := g.ask(ctx, func(l *loop) {
 		l.step(relay.Event{Kind: relay.Drain})
-		l.idle = append(l.idle, idle)
+		l.answered = append(l.answered, idle)
 	}); err != nil {
 		return err
 	}
@@ -297,13 +303,19 @@ func (g *Gateway) Close() {
 }
 
 // Server returns an HTTP server for the gateway with every bound set. The caller gives it a
-// listener and shuts it down.
-func (g *Gateway) Server() *http.Server {
-	return &http.Server{
-		Handler:           g.Handler(),
-		ReadHeaderTimeout: headerAfter,
-		IdleTimeout:       idleAfter,
-		MaxHeaderBytes:    headBytesMax,
-		ErrorLog:          slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
-	}
+// listener of Listener and shuts it down.
+func (g *Gateway) Server() *http.Server { return door.Server(g.Handler(), writeAfter, g.log) }
+
+// Listener bounds what comes to a listener, and has clients seen that leave. A request may open
+// two connections more, for its legs.
+func (g *Gateway) Listener(l net.Listener) net.Listener {
+	return door.Listen(l, door.Connections(2), tooManyConnections(), g.log)
+}
+
+// tooManyConnections is the answer to a connection that is one too many.
+func tooManyConnections() []byte {
+	e := unavailable("too many connections are open")
+	body, _ := json.Marshal(e) // strings: they always print
+	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nRetry-After: %d\r\nConnection: close\r\n\r\n%s",
+		e.Status, http.StatusText(e.Status), len(body), int(e.RetryAfter.Seconds()), body)
 }

@@ -37,6 +37,8 @@ func (g *Gateway) generation(e openai.Endpoint) http.HandlerFunc {
 			g.refuse(w, err)
 			return
 		}
+		g.answers.Add(1)
+		defer g.answered()
 		if !c.submit(budgets) {
 			g.refuse(w, unavailable("the server is shutting down and takes no new requests"))
 			return
@@ -53,10 +55,14 @@ func (g *Gateway) generation(e openai.Endpoint) http.HandlerFunc {
 // accept reads, checks and tokenises a request.
 func (g *Gateway) accept(e openai.Endpoint, w http.ResponseWriter, r *http.Request) (*clientRequest, relay.Budgets, *openai.Error) {
 	budgets := g.config.Budgets
+	if _, err := g.admitted(w); err != nil { // before its body is waited for
+		return nil, budgets, err
+	}
 	body, err := g.readBody(w, r)
 	if err != nil {
 		return nil, budgets, err
 	}
+	defer body.Release() // the request holds token ids and no part of it
 	s, err := g.admitted(w)
 	if err != nil {
 		return nil, budgets, err
@@ -64,7 +70,7 @@ func (g *Gateway) accept(e openai.Endpoint, w http.ResponseWriter, r *http.Reque
 	if budgets.Total, err = g.timeout(r); err != nil {
 		return nil, budgets, err
 	}
-	parsed, err := openai.Parse(e, body, openai.Limits{Vocab: g.config.Text.Vocab()})
+	parsed, err := openai.Parse(e, body.Bytes, openai.Limits{Vocab: g.config.Text.Vocab()})
 	if err != nil {
 		return nil, budgets, err
 	}
@@ -89,6 +95,9 @@ func (g *Gateway) accept(e openai.Endpoint, w http.ResponseWriter, r *http.Reque
 // prompts returns the token ids of every choice, checked against the context.
 func (g *Gateway) prompts(r *openai.Request, context int) ([][]int32, *openai.Error) {
 	if r.Endpoint == openai.Chat {
+		if err := g.checkText("messages", bytesOfMessages(r.Messages), context); err != nil {
+			return nil, err
+		}
 		ids, err := g.conversation(r.Messages)
 		if err != nil {
 			return nil, err
@@ -100,6 +109,9 @@ func (g *Gateway) prompts(r *openai.Request, context int) ([][]int32, *openai.Er
 	for i, p := range r.Prompts {
 		all[i] = p.Tokens
 		if p.Tokens == nil {
+			if err := g.checkText("prompt", len(p.Text), context); err != nil {
+				return nil, err
+			}
 			all[i] = g.config.Text.Prompt(p.Text, true)
 		}
 		if len(all[i]) == 0 {
@@ -108,6 +120,29 @@ func (g *Gateway) prompts(r *openai.Request, context int) ([][]int32, *openai.Er
 		longest = max(longest, len(all[i]))
 	}
 	return all, r.CheckContext(longest, context)
+}
+
+// checkText refuses a text that cannot fit into the context whatever its tokens are, before it
+// is cut into them: a long one takes seconds.
+func (g *Gateway) checkText(field string, bytes, context int) *openai.Error {
+	if context == 0 || bytes <= context*g.longest {
+		return nil
+	}
+	return openai.TextTooLong(field, bytes, context, context*g.longest)
+}
+
+func bytesOfMessages(msgs []openai.Message) (n int) {
+	for i := range msgs {
+		n += len(msgs[i].Content)
+	}
+	return n
+}
+
+// answered tells the loop when the last handler has given its answer.
+func (g *Gateway) answered() {
+	if g.answers.Add(-1) == 0 {
+		g.post(input{do: func(*loop) {}}) // it looks for whoever waits for that
+	}
 }
 
 // conversation returns the token ids of a chat. A template may refuse one, which is the
@@ -220,8 +255,12 @@ func (c *clientRequest) heard(e *ending) *openai.Error {
 	if e.slow {
 		detail = "its client did not read, and too much was waiting for it"
 	}
-	err := openai.Failure(e.outcome, detail, retryHint)
-	if e.outcome.Cause == room.Cancelled && c.g.closed() {
+	after := retryHint
+	if e.outcome.Cause == room.Overload {
+		after = e.after
+	}
+	err := openai.Failure(e.outcome, detail, after)
+	if e.stopped {
 		err = unavailable("the server is shutting down")
 	}
 	err.RequestID = rid(c.w)

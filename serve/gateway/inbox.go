@@ -3,6 +3,7 @@ package gateway
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"baton/core/room"
 	"baton/serve/leg"
@@ -33,6 +34,8 @@ type ending struct {
 	end      leg.End
 	unplaced bool
 	slow     bool
+	stopped  bool          // by the gateway's own end
+	after    time.Duration // when it may be worth while to come again
 }
 
 func newInbox(bytesMax int) *inbox {

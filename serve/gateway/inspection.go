@@ -58,6 +58,12 @@ func (g *Gateway) health(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, status, h)
 }
 
+// Live says how many requests are accepted and have not ended.
+func (g *Gateway) Live(ctx context.Context) (n int, err error) {
+	err = g.ask(ctx, func(l *loop) { n = l.core.Running() + l.core.Queue().Len })
+	return n, err
+}
+
 // WorkerView is a row of the roster, with the worker's own word about itself. What it did not
 // say, or the gateway could not ask, is absent.
 type WorkerView struct {

@@ -18,22 +18,26 @@ type input struct {
 	event relay.Event
 	line  leg.Line    // Tokens: what came
 	end   leg.End     // LegEnd: how
+	saw   string      // LegEnd: what the gateway saw where the worker said nothing, for the log
 	call  *call       // Arrive: who asks
 	do    func(*loop) // not nil: a question or an order to the loop itself; the rest is unused
 }
 
 // loop owns the core, the roster and everything about live requests.
 type loop struct {
-	g       *Gateway
-	core    *relay.Core
-	effects relay.Effects
-	roster  roster
-	calls   map[uint64]*call
-	legs    map[legKey]context.CancelFunc
-	pending []relay.Event  // events that executing effects made, oldest first
-	running sync.WaitGroup // of legs
-	now     time.Duration
-	idle    []chan struct{} // closed when no request is left
+	g        *Gateway
+	core     *relay.Core
+	effects  relay.Effects
+	roster   roster
+	calls    map[uint64]*call
+	legs     map[legKey]context.CancelFunc
+	pending  []relay.Event  // events that executing effects made, oldest first
+	running  sync.WaitGroup // of legs
+	now      time.Duration
+	idle     []chan struct{} // closed when no request is left
+	answered []chan struct{} // closed when, besides, every answer is written
+	pace     pace
+	stopping bool
 }
 
 // legKey names a leg that was opened and whose final event has not come.
@@ -57,6 +61,7 @@ type call struct {
 	decode   string
 	link     string
 	ends     [2]leg.End // of the newest attempt's legs, by relay.Leg; zero without one
+	saw      [2]string  // what the gateway saw of those that ended without a word
 	end      leg.End    // of the leg that the outcome is of; zero when it is of none
 	slow     bool       // the client did not read
 	unplaced bool       // no worker was there, not even for a first attempt
@@ -91,6 +96,7 @@ func (l *loop) stop() {
 	for len(l.g.inbox) > 0 { // the last: nothing is posted any more
 		l.take(<-l.g.inbox)
 	}
+	l.stopping = true
 	var left []uint64
 	l.core.Rooms(func(v relay.View) bool {
 		left = append(left, v.Req)
@@ -107,13 +113,20 @@ func (l *loop) stop() {
 
 // tellIdle answers those who wait until no request is left.
 func (l *loop) tellIdle() {
-	if len(l.idle) == 0 || l.core.Running() > 0 || l.core.Queue().Len > 0 {
+	if l.core.Running() > 0 || l.core.Queue().Len > 0 {
 		return
 	}
 	for _, idle := range l.idle {
 		close(idle)
 	}
 	l.idle = nil
+	if l.g.answers.Load() > 0 {
+		return
+	}
+	for _, answered := range l.answered {
+		close(answered)
+	}
+	l.answered = nil
 }
 
 // fire fires every timer that is due.
@@ -143,7 +156,7 @@ func (l *loop) take(in input) {
 		}
 	case relay.LegEnd:
 		if c := l.calls[in.event.Req]; c != nil {
-			c.ends[in.event.Leg] = in.end
+			c.ends[in.event.Leg], c.saw[in.event.Leg] = in.end, in.saw
 		}
 		delete(l.legs, legKey{in.event.Req, in.event.Attempt, in.event.Leg})
 	case relay.LegClosed:
@@ -214,7 +227,7 @@ func (l *loop) place(e *relay.Effect) {
 		l.pending = append(l.pending, ev)
 		return
 	}
-	c.room, c.decode, c.prefill, c.link, c.ends = newRoom(), decode.Name, "", "", [2]leg.End{}
+	c.room, c.decode, c.prefill, c.link, c.ends, c.saw = newRoom(), decode.Name, "", "", [2]leg.End{}, [2]string{}
 	ev.Room, ev.Decode = c.room, decode.id
 	if prefill != nil {
 		ev.Prefill, c.prefill, c.link = prefill.id, prefill.Name, prefill.Link
@@ -273,7 +286,11 @@ func finalEvent(ctx context.Context, about relay.Event, result baton.Result) inp
 	}
 	about.Kind, about.Outcome = relay.LegEnd, result.End.Result()
 	about.Said, about.Finished = result.Said, result.End.Finish != ""
-	return input{event: about, end: result.End}
+	in := input{event: about, end: result.End}
+	if !result.Said { // addresses and errors of sockets are no client's business
+		in.saw, in.end.Message = in.end.Message, ""
+	}
+	return in
 }
 
 // forward hands what just came to the client; one that does not read is given up (W4).
@@ -291,18 +308,66 @@ func (l *loop) forward(e *relay.Effect) {
 func (l *loop) end(e *relay.Effect) {
 	c := l.calls[e.Req]
 	delete(l.calls, e.Req)
-	c.end = c.endOf(e.Outcome)
-	l.g.finished(c, e.Outcome, l.now-c.arrived)
-	c.request.inbox.end(ending{choice: c.choice, outcome: e.Outcome, end: c.end, unplaced: c.unplaced, slow: c.slow})
+	o, stopped, saw := e.Outcome, false, ""
+	if l.stopping && o.Cause == room.Cancelled { // stop's word to the core; no client asked for it
+		o, stopped, saw = room.Fail(room.Overload), true, "the server was stopped"
+	} else {
+		c.end, saw = c.endOf(o)
+	}
+	if c.room != 0 {
+		l.pace.ended(l.now, l.core.Queue().Len > 0)
+	}
+	l.g.finished(c, o, l.now-c.arrived, saw)
+	c.request.inbox.end(ending{choice: c.choice, outcome: o, end: c.end, unplaced: c.unplaced, slow: c.slow, stopped: stopped,
+		after: l.pace.wait(l.now, l.core.Queue().Len)})
 }
 
 // endOf returns the end that the client's answer is made of: counts or a message belong to the
-// outcome only if its leg ended like that. Of two that did decode's is the better word.
-func (c *call) endOf(o room.Outcome) leg.End {
+// outcome only if its leg ended like that. Of two that did decode's is the better word. saw is
+// what the gateway saw of it.
+func (c *call) endOf(o room.Outcome) (end leg.End, saw string) {
 	for _, l := range []relay.Leg{relay.Decode, relay.Prefill} {
 		if c.ends[l].Result() == o {
-			return c.ends[l]
+			return c.ends[l], c.saw[l]
 		}
 	}
-	return leg.End{}
+	return leg.End{}, ""
+}
+
+// pace estimates how long the queue will take, from how fast requests ended lately while others
+// waited. The zero value knows nothing.
+type pace struct {
+	last time.Duration // when a request ended and others waited; 0: none waited
+	mean time.Duration // between such ends, weighted towards the newest
+}
+
+// paceWeight is how much the newest gap counts: one in eight, as for round trips in TCP.
+const paceWeight = 8
+
+// ended counts the end of a request that ran; waiting says whether others wait for its place.
+func (p *pace) ended(now time.Duration, waiting bool) {
+	if p.last > 0 {
+		gap := now - p.last
+		if p.mean == 0 {
+			p.mean = gap
+		}
+		p.mean += (gap - p.mean) / paceWeight
+	}
+	p.last = 0
+	if waiting {
+		p.last = now
+	}
+}
+
+// wait is when a request that found queued others waiting may be worth while again: when these
+// have had their turns. It is between retryHint and retryMax.
+func (p *pace) wait(now time.Duration, queued int) time.Duration {
+	gap := p.mean
+	if p.last > 0 {
+		gap = max(gap, now-p.last) // nothing has ended for longer than usual
+	}
+	if gap > retryMax {
+		return retryMax
+	}
+	return min(max(gap*time.Duration(queued+1), retryHint), retryMax)
 }

@@ -85,7 +85,8 @@ func (g *Gateway) tokenize(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, err)
 		return
 	}
-	req, err := openai.ParseTokenize(body)
+	defer body.Release()
+	req, err := openai.ParseTokenize(body.Bytes)
 	if err == nil {
 		err = g.checkModel(req.Model)
 	}
@@ -93,8 +94,16 @@ func (g *Gateway) tokenize(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, err)
 		return
 	}
-	text := g.config.Text
-	out := openai.Tokenized{MaxModelLen: g.status.Load().contextTokens, Tokens: []int32{}}
+	text, context := g.config.Text, g.status.Load().contextTokens
+	field, bytes := "prompt", len(req.Prompt)
+	if req.Messages != nil {
+		field, bytes = "messages", bytesOfMessages(req.Messages)
+	}
+	if err := g.checkText(field, bytes, context); err != nil {
+		g.refuse(w, err)
+		return
+	}
+	out := openai.Tokenized{MaxModelLen: context, Tokens: []int32{}}
 	if req.Messages != nil {
 		ids, err := g.conversation(req.Messages)
 		if err != nil {
@@ -120,7 +129,8 @@ func (g *Gateway) detokenize(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, err)
 		return
 	}
-	req, err := openai.ParseDetokenize(body, openai.Limits{Vocab: g.config.Text.Vocab()})
+	defer body.Release()
+	req, err := openai.ParseDetokenize(body.Bytes, openai.Limits{Vocab: g.config.Text.Vocab()})
 	if err == nil {
 		err = g.checkModel(req.Model)
 	}

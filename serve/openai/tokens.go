@@ -89,6 +89,11 @@ func ParseDetokenize(body []byte, lim Limits) (*DetokenizeRequest, *Error) {
 	return r, nil
 }
 
+// TextTooLong refuses a text whose bytes alone say that it cannot fit into the context.
+func TextTooLong(field string, bytes, context, bytesMax int) *Error {
+	return invalid(field, CodeContext, "%s: %d bytes of text; the context of %d tokens cannot hold more than %d", field, bytes, context, bytesMax)
+}
+
 // CheckContext refuses a prompt that with max tokens does not fit into the context, and gives
 // a request that named no maximum the rest of it. what is "messages" or "prompt".
 func (r *Request) CheckContext(prompt, context int) *Error {
