@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -30,9 +32,19 @@ type fleet struct {
 // ErrStopped says that Run was told to stop at once, with requests still live.
 var ErrStopped = errors.New("fleet: stopped at once")
 
+// Cut is the error of a drain whose time was over with requests still live.
+type Cut struct {
+	Requests int
+	After    time.Duration
+}
+
+func (c Cut) Error() string {
+	return fmt.Sprintf("fleet: %d requests were still live after %v of draining, and were ended", c.Requests, c.After)
+}
+
 // Run serves until ctx ends, then drains: new requests are refused, live ones get
-// Times.Drain. It returns nil after a drain, ErrStopped when Now was closed, and with either
-// what workers found wrong when they were told to leave (F7).
+// Times.Drain. It returns nil after a drain, a Cut when that time was over, ErrStopped when Now
+// was closed, and with each what workers found wrong when they were told to leave (F7).
 func Run(ctx context.Context, c Config) error {
 	c.setDefaults()
 	if err := c.Check(); err != nil {
@@ -55,7 +67,7 @@ func Run(ctx context.Context, c Config) error {
 	served := make(chan error, 1)
 	go func() {
 		defer close(served)
-		served <- server.Serve(listener)
+		served <- server.Serve(g.Listener(listener))
 	}()
 	defer func() {
 		server.Close()
@@ -86,6 +98,20 @@ func listenError(addr string, err error) error {
 		return fmt.Errorf("fleet: %s is taken by another process; stop it, or choose another address with --listen", addr)
 	}
 	return fmt.Errorf("fleet: listening on %q: %w; --listen wants HOST:PORT of this machine, as 127.0.0.1:8000", addr, err)
+}
+
+// reachable is an address by which somebody on this machine comes to the listener, whose own may
+// stand for all of the machine's.
+func reachable(listen string, at net.Addr) string {
+	tcp, ok := at.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return at.String()
+	}
+	host := "127.0.0.1" // a listener for all takes both families
+	if h, _, err := net.SplitHostPort(listen); err == nil && strings.Contains(h, ":") {
+		host = "::1"
+	}
+	return net.JoinHostPort(host, strconv.Itoa(tcp.Port))
 }
 
 // newSecret makes what the workers of this fleet know each other by (F4).
@@ -129,7 +155,7 @@ func (f *fleet) joined() {
 func (f *fleet) wait(ctx context.Context, l net.Listener, failed, served <-chan error) error {
 	select {
 	case <-f.serving:
-		fmt.Fprintf(f.Out, "ready http://%s\n", l.Addr())
+		fmt.Fprintf(f.Out, "ready http://%s\n", reachable(f.Listen, l.Addr()))
 	case err := <-failed:
 		return err
 	case <-ctx.Done():
@@ -161,21 +187,29 @@ func (f *fleet) drain(server *http.Server) error {
 	}()
 	err := f.gateway.Drain(ctx)
 	if err == nil {
-		server.Shutdown(ctx) // answers that are written out to the client's socket
+		// No request is live. What is still connected waits for nothing that we owe it.
+		short, done := context.WithTimeout(ctx, time.Second)
+		server.Shutdown(short)
+		done()
 	}
 	cancel()
 	<-stopped
+	short, done := context.WithTimeout(context.Background(), time.Second)
+	defer done()
+	live := 0
+	if err != nil {
+		live, _ = f.gateway.Live(short) // they may have ended in this moment
+	}
 	f.gateway.Close() // tells the clients of what is left
 	select {
 	case <-f.Now:
 		return ErrStopped
 	default:
 	}
-	if err != nil {
-		f.Log.Warn("requests were still live when the time to drain was over", "after", f.Times.Drain)
-		short, done := context.WithTimeout(context.Background(), time.Second) // for their last event
-		defer done()
-		server.Shutdown(short)
+	if live == 0 {
+		return nil
 	}
-	return nil
+	f.Log.Warn("requests were still live when the time to drain was over", "after", f.Times.Drain, "detail", live)
+	server.Shutdown(short) // for their last event
+	return Cut{live, f.Times.Drain}
 }
