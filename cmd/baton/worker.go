@@ -55,6 +55,9 @@ Twice: everything stops at once.`,
 			if err != nil {
 				return err
 			}
+			if c.Role == "" {
+				return fmt.Errorf("a worker needs its \"role\": --role %s, %s or %s", worker.Prefill, worker.Decode, worker.Unified)
+			}
 			if err := noZero(&c.Sizes); err != nil {
 				return err
 			}
@@ -96,7 +99,6 @@ Twice: everything stops at once.`,
 	fl.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	fl.BoolVar(&child, "child", false, "end when standard input ends")
 	fl.MarkHidden("child")
-	cmd.MarkFlagRequired("role")
 	return cmd
 }
 
