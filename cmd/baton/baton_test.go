@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"baton/serve/fleet"
 	"baton/serve/worker"
 )
 
@@ -137,6 +139,21 @@ func TestWorkersGetWhatTheFleetWasGiven(t *testing.T) {
 		if got := f.modelName(row.resolved); got != row.want {
 			t.Errorf("%q %q is called %q", row.flag, row.resolved, got)
 		}
+	}
+}
+
+// Nobody takes a fleet that cut requests for one that drained.
+func TestServeSaysWhatItsEndCut(t *testing.T) {
+	if err := ended(nil); err != nil {
+		t.Errorf("a drain ends with %v", err)
+	}
+	cut := ended(errors.Join(fleet.Cut{Requests: 3, After: time.Second}, nil))
+	if _, special := errors.AsType[exitError](cut); special || !strings.HasPrefix(plain(cut), "3 requests") {
+		t.Errorf("a drain that cut requests ends with %v", cut)
+	}
+	exit, ok := errors.AsType[exitError](ended(errors.Join(fleet.ErrStopped, nil)))
+	if !ok || exit.code != exitStop || exit.err == nil {
+		t.Errorf("a fleet stopped at once ends with %v", exit)
 	}
 }
 

@@ -202,6 +202,11 @@ func (f *serveFlags) run() error {
 			Limits:  relay.Limits{MaxRunning: f.running, MaxQueued: queued},
 			Budgets: relay.Budgets{Total: f.timeout}},
 	})
+	return ended(err)
+}
+
+// ended is how serve ends for whoever started it. A drain that cut requests is an error as any.
+func ended(err error) error {
 	if errors.Is(err, fleet.ErrStopped) {
 		return exitError{exitStop, errors.New("stopped at once, with everything that was live")}
 	}
