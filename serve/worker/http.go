@@ -2,6 +2,7 @@ package worker
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -9,6 +10,7 @@ import (
 
 	"baton/core/room"
 	"baton/engine/sample"
+	"baton/serve/door"
 	"baton/serve/leg"
 	"baton/serve/observe"
 	"baton/transfer"
@@ -16,15 +18,13 @@ import (
 
 // Bounds of the HTTP side.
 const (
-	// legsSpare is how many legs may be read beyond what the core would take, so that the
-	// core and not the door says what is full.
+	// legsSpare is how many legs may be here beyond what the core would take, so that the core
+	// and not the way in says what is full.
 	legsSpare = 64
 	// A body may be as long as the longest prompt of this model in JSON, indented (tokenBytes
 	// for each id), with as much around it as bodyBytesLeast.
 	bodyBytesLeast = 1 << 20
 	tokenBytes     = 24
-	// bodyMax is for the slowest body: a megabyte over a bad link inside a data centre.
-	bodyMax = 30 * time.Second
 	// writeMax is how long one write to a gateway may hang before its connection is given up.
 	writeMax = 20 * time.Second
 	// hurryMax is what is left of that once its buffer is full.
@@ -48,10 +48,21 @@ func newServer(w *Worker) *http.Server {
 		w.Drain()
 		reply(rw, http.StatusOK, map[string]bool{"draining": true})
 	})
-	return &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	return door.Server(mux, writeMax, w.log)
+}
+
+// serve answers what comes to the listener until the server is closed.
+func (w *Worker) serve() {
+	const full = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
+	// One more for each: what stands behind it at the links.
+	l := door.Listen(w.listener, door.Connections(1), []byte(full), w.log.With("worker", w.name))
+	if err := w.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		w.log.Error("legs are not served any more", "worker", w.name, "detail", err)
+	}
 }
 
 func reply(rw http.ResponseWriter, status int, v any) {
+	http.NewResponseController(rw).SetWriteDeadline(time.Now().Add(writeMax)) // it may come long behind its request
 	rw.Header().Set("Content-Type", "application/json")
 	rw.WriteHeader(status)
 	json.NewEncoder(rw).Encode(v) // an error is the reader's: it has left
@@ -59,24 +70,17 @@ func reply(rw http.ResponseWriter, status int, v any) {
 
 // serveLeg is one leg from its request to its end.
 func (w *Worker) serveLeg(rw http.ResponseWriter, r *http.Request) {
-	select {
+	began := w.now()
+	req, cause, err := w.readLeg(rw, r)
+	if err != nil {
+		w.turnAway(rw, cause, err.Error())
+		return
+	}
+	select { // only now: a body that does not come holds nobody's place
 	case w.legs <- struct{}{}:
 		defer func() { <-w.legs }()
 	default:
-		w.turnAway(rw, room.Overload, "the worker "+w.name+" reads as many legs as it may")
-		return
-	}
-	began := w.now()
-	rc := http.NewResponseController(rw)
-	rc.SetReadDeadline(time.Now().Add(bodyMax))
-	most := min(leg.BodyBytesMax, bodyBytesLeast+tokenBytes*int64(w.served.Context))
-	req, err := leg.ReadRequest(http.MaxBytesReader(rw, r.Body, most))
-	rc.SetReadDeadline(time.Time{}) // else the server would take its expiry for the gateway's leaving
-	if err == nil {
-		err = w.check(req)
-	}
-	if err != nil {
-		w.turnAway(rw, room.ClientError, err.Error())
+		w.turnAway(rw, room.Overload, "the worker "+w.name+" holds as many legs as it may")
 		return
 	}
 	e := &entry{req: req, began: began, tokens: req.Tokens, answer: newAnswer(w.answerMax)}
@@ -86,8 +90,26 @@ func (w *Worker) serveLeg(rw http.ResponseWriter, r *http.Request) {
 	if !w.send(w.node.request(e)) {
 		panic(http.ErrAbortHandler) // as if the process were gone already
 	}
-	s := &stream{w: w, e: e, rw: rw, rc: rc}
+	s := &stream{w: w, e: e, rw: rw, rc: http.NewResponseController(rw)}
 	s.run(r.Context().Done())
+}
+
+// readLeg reads and checks a leg's request; its bytes count until it is read.
+func (w *Worker) readLeg(rw http.ResponseWriter, r *http.Request) (*leg.Request, room.Cause, error) {
+	most := min(leg.BodyBytesMax, bodyBytesLeast+tokenBytes*int64(w.served.Context))
+	body, err := w.bodies.Read(rw, r, most)
+	if err == door.ErrFull {
+		return nil, room.Overload, fmt.Errorf("worker: %w", err)
+	}
+	if err != nil {
+		return nil, room.ClientError, fmt.Errorf("worker: reading the leg: %w", err)
+	}
+	defer body.Release()
+	req, err := leg.ParseRequest(body.Bytes)
+	if err != nil {
+		return nil, room.ClientError, err
+	}
+	return req, room.ClientError, w.check(req)
 }
 
 func (w *Worker) turnAway(rw http.ResponseWriter, c room.Cause, why string) {
@@ -196,9 +218,7 @@ func (s *stream) flush() {
 	}
 	if err != nil {
 		s.abort("the gateway does not take its answer: " + err.Error())
-		return
 	}
-	s.rc.SetWriteDeadline(time.Time{}) // the connection may serve another leg
 }
 
 // abort ends the room of this leg, if it is still this leg's.

@@ -21,6 +21,7 @@ import (
 	"baton/core/decode"
 	"baton/core/prefill"
 	"baton/core/room"
+	"baton/serve/door"
 	"baton/serve/observe"
 	"baton/transfer"
 	"baton/transfer/tcp"
@@ -59,7 +60,8 @@ type Worker struct {
 	listener net.Listener
 	server   *http.Server
 	serving  chan struct{} // closed: the server has ended
-	legs     chan struct{} // holds one for each leg that is here; bounds bodies in memory
+	legs     chan struct{} // holds one for each leg that is here, its request read
+	bodies   door.Bodies   // of requests that are being read
 
 	closing   sync.Once
 	closeErr  error
@@ -94,9 +96,7 @@ func New(c Config, s *Served) (*Worker, error) {
 	go w.compute()
 	go func() {
 		defer close(w.serving)
-		if err := w.server.Serve(w.listener); !errors.Is(err, http.ErrServerClosed) {
-			w.log.Error("legs are not served any more", "worker", w.name, "detail", err)
-		}
+		w.serve()
 	}()
 	w.log.Info("worker started", "worker", w.name, "detail", "model "+s.Name)
 	return w, nil
