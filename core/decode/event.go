@@ -40,7 +40,8 @@ const (
 	ChunkRefused
 	// StepDone: the engine step came home. Results, one for each item of the Step.
 	StepDone
-	// Begun: the driver fed the first token of a room that was begun. Room, OK, Finished.
+	// Begun: the driver fed the first token of a room that was begun. Room, OK, Finished; not OK:
+	// Cause, if it is known to be another than side data that makes no sense.
 	Begun
 	// TimerFired: the moment of an armed timer has come. Timer.
 	TimerFired
@@ -63,7 +64,7 @@ type Event struct {
 	Tokens     int           // Request: length of the prompt
 	MaxNew     int           // Request: most tokens of output, at least 1
 	Deadline   time.Duration // Request: when the request's time is over
-	Cause      room.Cause    // Abort, LinkFailed
+	Cause      room.Cause    // Abort, LinkFailed, Begun
 	Lease      room.Lease    // Chunk*
 	Conn       room.Conn     // LinkUp, LinkEnd, ChunkArrived
 	Chunk      int32         // Chunk*: counts from 0 within the lease

@@ -199,3 +199,33 @@ func finish(t *testing.T, c *Core, after string) {
 		t.Errorf("after %s: idle %v, blocks %+v, slots %d", after, c.Idle(), n, c.slots)
 	}
 }
+
+// A first token that cannot be used ends its room for the reason that the driver knows. Where it
+// knows none, side data from a link made no sense, or our own step did.
+func TestABadFirstTokenEndsTheRoomForItsReason(t *testing.T) {
+	remote := []Event{request(1, 7), {Kind: LinkUp, Peer: 7, Conn: 1}, chunkEvent(ChunkArrived, one, 0), chunkEvent(ChunkPlaced, one, 0), settledEvent(one, 1)}
+	for _, row := range []struct {
+		way         []Event
+		cause, want room.Cause
+	}{
+		{remote, room.NoCause, room.TransferFailed}, {remote, room.Internal, room.Internal},
+		{ways[Beginning], room.NoCause, room.Internal}, {ways[Beginning], room.TransferFailed, room.TransferFailed},
+	} {
+		c := New(Config{Boot: 1, Blocks: 4, QueuedMax: 4, RunningMax: 1, ChunkTokens: 16})
+		var out Effects
+		for _, ev := range row.way {
+			c.Step(0, ev, &out)
+		}
+		out.Reset()
+		c.Step(0, Event{Kind: Begun, Room: 1, Cause: row.cause}, &out)
+		ended := out.List[len(out.List)-1]
+		for _, x := range out.List {
+			if x.Kind == End {
+				ended = x
+			}
+		}
+		if ended.Kind != End || ended.Outcome != room.Fail(row.want) {
+			t.Errorf("from %v, for %q: %v, want an end with %s", row.way[0].Peer, row.cause, out.List, row.want)
+		}
+	}
+}

@@ -82,6 +82,8 @@ func (c *Core) begun(now time.Duration, ev *Event, out *Effects) {
 	switch {
 	case e.phase == Draining:
 		c.endIfQuiet(now, e, out)
+	case !ev.OK && ev.Cause != room.NoCause:
+		c.fail(now, e, room.Fail(ev.Cause), out)
 	case !ev.OK && e.peer == Local:
 		c.fail(now, e, room.Fail(room.Internal), out)
 	case !ev.OK:

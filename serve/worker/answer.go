@@ -1,7 +1,9 @@
 package worker
 
 import (
+	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -21,6 +23,7 @@ type entry struct {
 	seq    *sample.Sequence
 	peer   int32 // decode: handle of the prefill worker, or decode.Local
 	answer *answer
+	digest digest // of the request, for rooms of two legs
 
 	known  bool     // a first step has said how much was cached
 	cached int      // prompt tokens that were not computed for this room
@@ -30,8 +33,9 @@ type entry struct {
 	last   sample.Piece // the one that finished the output
 	output int          // tokens of output
 
-	why     string // what a human should know about the end
-	leaving bool   // the worker ended the room because it leaves; set before its end
+	fault   room.Cause // what is wrong with its side data, if it is not the transfer
+	why     string     // what a human should know about the end
+	leaving bool       // the worker ended the room because it leaves; set before its end
 }
 
 // first is the side data of a room's last chunk: the first token, and what makes sure that
@@ -43,10 +47,32 @@ type first struct {
 	Seed     uint64              `json:"seed"`
 	Position int                 `json:"position"` // of the token: the length of the prompt
 	Cached   int                 `json:"cached"`
+	digest
+}
+
+// digest names what a room's legs were asked, so that two that are not of one request do not
+// make one answer: the KV of another prompt looks like any other.
+type digest struct {
+	Prompt uint64 `json:"prompt"` // xxh3 of the tokens
+	Params uint64 `json:"params"` // xxh3 of the parameters as JSON, but for max_tokens, which prefill does not use
+}
+
+func newDigest(r *leg.Request) digest {
+	b := make([]byte, 0, 4*len(r.Tokens))
+	for _, t := range r.Tokens {
+		b = binary.LittleEndian.AppendUint32(b, uint32(t))
+	}
+	p := r.Params
+	p.MaxTokens = 0
+	params, err := json.Marshal(p)
+	if err != nil { // validated: finite numbers and strings
+		panic("worker: parameters: " + err.Error())
+	}
+	return digest{transfer.Sum(b), transfer.Sum(params)}
 }
 
 func newFirst(e *entry, c sample.Choice) *first {
-	f := &first{ID: c.ID, Logprob: sample.Clamp(c.Logprob), Seed: e.req.Params.Seed, Position: len(e.req.Tokens), Cached: e.cached}
+	f := &first{ID: c.ID, Logprob: sample.Clamp(c.Logprob), Seed: e.req.Params.Seed, Position: len(e.req.Tokens), Cached: e.cached, digest: e.digest}
 	for _, t := range c.Top {
 		t.Logprob = sample.Clamp(t.Logprob)
 		f.Top = append(f.Top, t)
@@ -62,9 +88,13 @@ func (f *first) bytes() []byte {
 	return b
 }
 
+// errLegsDiffer is the error of legs that are not of one request. That is the doing of whoever
+// sent them, and no fault of a worker or a link.
+var errLegsDiffer = errors.New("worker: the two legs of the room differ")
+
 // parseFirst reads side data that came over a link and checks it against the room's request.
-func parseFirst(b []byte, req *leg.Request, vocab int) (*first, error) {
-	f := &first{}
+func parseFirst(b []byte, e *entry, vocab int) (*first, error) {
+	f, req := &first{}, e.req
 	if len(b) > transfer.SideMax {
 		return nil, fmt.Errorf("worker: side data of %d bytes, at most %d", len(b), transfer.SideMax)
 	}
@@ -76,10 +106,16 @@ func parseFirst(b []byte, req *leg.Request, vocab int) (*first, error) {
 		return nil, fmt.Errorf("worker: side data: first token %d of a vocabulary of %d", f.ID, vocab)
 	case len(f.Top) > leg.TopLogprobsMax+1:
 		return nil, fmt.Errorf("worker: side data: %d log-probabilities, at most %d", len(f.Top), leg.TopLogprobsMax+1)
-	case f.Position != len(req.Tokens) || f.Cached < 0 || f.Cached > f.Position:
-		return nil, fmt.Errorf("worker: side data for position %d, %d cached; the prompt has %d tokens", f.Position, f.Cached, len(req.Tokens))
+	case f.Cached < 0 || f.Cached > f.Position:
+		return nil, fmt.Errorf("worker: side data for position %d, %d cached", f.Position, f.Cached)
+	case f.Position != len(req.Tokens):
+		return nil, fmt.Errorf("%w: prefill's prompt has %d tokens, decode's %d", errLegsDiffer, f.Position, len(req.Tokens))
+	case f.Prompt != e.digest.Prompt:
+		return nil, fmt.Errorf("%w: prefill computed another prompt of %d tokens", errLegsDiffer, f.Position)
 	case f.Seed != req.Params.Seed:
-		return nil, fmt.Errorf("worker: side data drawn with the seed %d; the request has %d", f.Seed, req.Params.Seed)
+		return nil, fmt.Errorf("%w: prefill drew with the seed %d, decode has %d", errLegsDiffer, f.Seed, req.Params.Seed)
+	case f.Params != e.digest.Params:
+		return nil, fmt.Errorf("%w: prefill drew the first token with other sampling parameters", errLegsDiffer)
 	}
 	for _, t := range f.Top {
 		if t.ID < 0 || int(t.ID) >= vocab {

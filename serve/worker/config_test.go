@@ -89,19 +89,21 @@ func TestAPoolAboveMemoryIsRefused(t *testing.T) {
 func TestSideDataFromALinkIsChecked(t *testing.T) {
 	e := entryTo("")
 	e.req.Tokens, e.req.Params.Seed = []int32{1, 2, 3}, 9
-	good := `{"id":5,"logprob":-1,"seed":9,"position":3,"cached":0}`
-	if _, err := parseFirst([]byte(good), e.req, 10); err != nil {
+	e.digest = digest{Prompt: 6, Params: 7}
+	good := `{"id":5,"logprob":-1,"seed":9,"position":3,"cached":0,"prompt":6,"params":7}`
+	if _, err := parseFirst([]byte(good), e, 10); err != nil {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{"", "{", "{}",
-		`{"id":10,"seed":9,"position":3}`, `{"id":-1,"seed":9,"position":3}`,
-		`{"id":5,"seed":8,"position":3}`, `{"id":5,"seed":9,"position":4}`,
-		`{"id":5,"seed":9,"position":3,"cached":4}`, `{"id":5,"seed":9,"position":3,"cached":-1}`,
-		`{"id":5,"seed":9,"position":3,"top":[{"id":11}]}`,
-		`{"id":5,"seed":9,"position":3,"top":[` + strings.TrimSuffix(strings.Repeat(`{"id":1},`, 30), ",") + `]}`,
-		`{"id":5,"seed":9,"position":3}` + string(bytes.Repeat([]byte(" "), 70000)),
+		`{"id":10,"seed":9,"position":3,"prompt":6,"params":7}`, `{"id":-1,"seed":9,"position":3,"prompt":6,"params":7}`,
+		`{"id":5,"seed":8,"position":3,"prompt":6,"params":7}`, `{"id":5,"seed":9,"position":4,"prompt":6,"params":7}`,
+		`{"id":5,"seed":9,"position":3,"cached":4,"prompt":6,"params":7}`, `{"id":5,"seed":9,"position":3,"prompt":6,"params":7,"cached":-1}`,
+		`{"id":5,"seed":9,"position":3}`, `{"id":5,"seed":9,"position":3,"prompt":6,"params":8}`, `{"id":5,"seed":9,"position":3,"prompt":5,"params":7}`,
+		`{"id":5,"seed":9,"position":3,"prompt":6,"params":7,"top":[{"id":11}]}`,
+		`{"id":5,"seed":9,"position":3,"prompt":6,"params":7,"top":[` + strings.TrimSuffix(strings.Repeat(`{"id":1},`, 30), ",") + `]}`,
+		`{"id":5,"seed":9,"position":3,"prompt":6,"params":7}` + string(bytes.Repeat([]byte(" "), 70000)),
 	} {
-		if f, err := parseFirst([]byte(bad), e.req, 10); err == nil {
+		if f, err := parseFirst([]byte(bad), e, 10); err == nil {
 			t.Errorf("%.60s was taken as %+v", bad, f)
 		}
 	}
@@ -112,7 +114,7 @@ func FuzzSideData(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		e := entryTo("")
 		e.req.Tokens = []int32{1, 2, 3}
-		if x, err := parseFirst(b, e.req, 10); err == nil && (x.ID < 0 || x.ID >= 10 || len(x.Top) > 21) {
+		if x, err := parseFirst(b, e, 10); err == nil && (x.ID < 0 || x.ID >= 10 || len(x.Top) > 21) {
 			t.Fatalf("taken: %+v", x)
 		}
 	})

@@ -139,9 +139,12 @@ func (n *decodeNode) stepDone(j *job) decode.Event {
 // keep takes the side data of a room's last chunk. What is wrong with it shows in begin.
 func (n *decodeNode) keep(id room.ID, side []byte) {
 	e := n.w.room(id) // a receiver is inside its blocks, so it has not ended
-	f, err := parseFirst(side, e.req, n.w.served.Vocab)
+	f, err := parseFirst(side, e, n.w.served.Vocab)
 	if err != nil {
 		e.why = err.Error()
+		if errors.Is(err, errLegsDiffer) {
+			e.fault = room.Internal
+		}
 		return
 	}
 	e.first, e.cached = f, f.Cached
@@ -150,7 +153,7 @@ func (n *decodeNode) keep(id room.ID, side []byte) {
 // begin feeds the first token to the output.
 func (n *decodeNode) begin(id room.ID) {
 	e := n.w.room(id)
-	ev := decode.Event{Kind: decode.Begun, Room: id, OK: e.first != nil}
+	ev := decode.Event{Kind: decode.Begun, Room: id, OK: e.first != nil, Cause: e.fault}
 	if ev.OK {
 		p := e.seq.Push(e.first.choice())
 		n.w.metrics.Output.Inc()
@@ -188,6 +191,9 @@ func (n *decodeNode) end(id room.ID, o room.Outcome) {
 }
 
 func (n *decodeNode) request(e *entry) *input {
+	if e.req.Link != "" {
+		e.digest = newDigest(e.req)
+	}
 	return &input{leg: e, decode: decode.Event{Kind: decode.Request, Room: e.req.Room, Tokens: len(e.req.Tokens),
 		MaxNew: e.req.Params.MaxTokens, Deadline: e.began + e.req.Left()}}
 }

@@ -354,6 +354,11 @@ func TestLegsThatDisagreeEndTheRoom(t *testing.T) {
 	for what, spoil := range map[string]func(*leg.Request){
 		"seed":   func(q *leg.Request) { q.Params.Seed++ },
 		"longer": func(q *leg.Request) { q.Tokens = append(slices.Clone(q.Tokens), 1) },
+		"another prompt": func(q *leg.Request) {
+			q.Tokens = slices.Clone(q.Tokens)
+			q.Tokens[7] = (q.Tokens[7] + 1) % int32(f.vocab)
+		},
+		"other sampling parameters": func(q *leg.Request) { q.Params.Temperature = 0.5 },
 	} {
 		q := ask(r, 40, 4, f.vocab)
 		pre := open(t, p, Prefill, q)
@@ -364,8 +369,12 @@ func TestLegsThatDisagreeEndTheRoom(t *testing.T) {
 		if dec.end == nil || dec.end.Outcome != room.Failed || len(dec.ids) > 0 {
 			t.Errorf("%s: decode ended with %+v after %d tokens, want a failure before any", what, dec.end, len(dec.ids))
 		}
-		if what == "seed" && !strings.Contains(dec.end.Message, "seed") {
-			t.Errorf("message %q does not say what disagrees", dec.end.Message)
+		word := strings.Fields(what)[0]
+		if what == "longer" { // prefill says no to its Prealloc, and has no words for it
+			word = ""
+		}
+		if dec.end.Cause != room.Internal || word != "" && !strings.Contains(dec.end.Message, "legs of the room differ") || !strings.Contains(dec.end.Message, word) {
+			t.Errorf("%s: cause %s and message %q do not say what disagrees", what, dec.end.Cause, dec.end.Message)
 		}
 		within(t, what+": the prefill leg", pre.over)
 	}

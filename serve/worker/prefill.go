@@ -107,6 +107,7 @@ func (n *prefillNode) write(x *prefill.Effect) {
 }
 
 func (n *prefillNode) request(e *entry) *input {
+	e.digest = newDigest(e.req)
 	e.sums = make([]uint64, room.BlocksFor(len(e.tokens)))
 	return &input{leg: e, prefill: prefill.Event{Kind: prefill.Request, Room: e.req.Room, Tokens: len(e.tokens), Deadline: e.began + e.req.Left()}}
 }
