@@ -42,6 +42,26 @@ func TestF02LateWorkerCannotRevive(t *testing.T) {
 			t.Errorf("%v: decode says %v", order, at.how)
 		}
 	}
+	for _, order := range [][]string{{"leave", "settled", "body"}, {"leave", "body", "settled"}, {"settled", "leave", "body"}, {"body", "leave", "settled"}} {
+		r := newRig(t, small()) // the same with the receiver still inside decode's memory
+		r.hold("body a.1#2", "settled a.1")
+		a := r.ask("a", 160, 4)
+		r.run()
+		for _, what := range order {
+			if what == "leave" {
+				r.leave(a)
+			} else {
+				r.deliver(what + " a.1*")
+			}
+			r.run()
+		}
+		r.release()
+		r.quiet()
+		r.want(room.Cancelled, a)
+		if how := r.attempts[a.room(1)].how[relay.Decode]; how != room.Fail(room.Cancelled) {
+			t.Errorf("%v: decode says %v", order, how)
+		}
+	}
 }
 
 // Given a request whose Prealloc is late, when it comes after three seconds, or an abort comes
@@ -148,6 +168,25 @@ func TestF07CancelledIsNotANormalEnd(t *testing.T) {
 			r.want(first, a)
 			if a.got != 0 {
 				t.Errorf("%v: %d tokens", first, a.got)
+			}
+		}
+	}
+	for _, first := range room.Causes()[1:] { // at each worker alone, while memory is in use
+		for _, second := range room.Causes()[1:] {
+			s := small()
+			s.limits.MaxTries = 1
+			r := newRig(t, s)
+			r.hold("write a.1#1", "body a.1#0")
+			a := r.ask("a", 128, 3)
+			r.run()
+			for _, cause := range []room.Cause{first, second} {
+				r.prefills[0].event(prefill.Event{Kind: prefill.Abort, Room: a.room(1), Cause: cause})
+				r.decodes[0].event(decode.Event{Kind: decode.Abort, Room: a.room(1), Cause: cause})
+			}
+			r.release()
+			r.quiet()
+			if how := r.attempts[a.room(1)].how; how != [2]room.Outcome{room.Fail(first), room.Fail(first)} {
+				t.Errorf("%v, then %v: the workers say %v", first, second, how)
 			}
 		}
 	}

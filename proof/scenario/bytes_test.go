@@ -218,11 +218,26 @@ func TestF50AWrongReferenceIsNeverAnAnswer(t *testing.T) {
 		r.quiet()
 		r.want(room.NoCause, a) // by another attempt where this one ended
 	}
-	r := newRig(t, small())
+	r := newRig(t, small()) // bytes with a wrong sum
 	r.hold("body a.1#0")
-	a := r.ask("a", 128, 2)
+	a := r.ask("a", 64, 2)
 	r.run()
 	ev := r.decodes[0].inside[0].ev
+	r.drop("body a.1#0")
+	ev.Kind = decode.ChunkRefused
+	r.decodes[0].event(ev)
+	r.run()
+	if at := r.attempts[a.room(1)]; at.how[relay.Decode] != room.Fail(room.TransferFailed) || at.made > 0 {
+		t.Errorf("wrong bytes: the room is %v with %d tokens", at.how[relay.Decode], at.made)
+	}
+	r.release()
+	r.quiet()
+	r.want(room.NoCause, a)
+	r = newRig(t, small())
+	r.hold("body a.1#0")
+	a = r.ask("a", 128, 2)
+	r.run()
+	ev = r.decodes[0].inside[0].ev
 	ev.Kind = decode.ChunkArrived
 	r.decodes[0].event(ev)
 	if r.decodes[0].answer.OK {
@@ -270,6 +285,19 @@ func TestF51AWriteThatWaitedIsNotSent(t *testing.T) {
 			t.Errorf("%d tokens were computed and %d chunks written for a request that was over", r.asked["a.1"], r.scrapped)
 		}
 	}
+	r := newRig(t, small()) // a lease that was served, and whose tombstone is gone
+	r.hold("prealloc a.1")
+	a := r.ask("a", 64, 1)
+	r.run()
+	r.twice("prealloc a.1")
+	r.run()
+	r.want(room.NoCause, a)
+	r.prefills[0].event(prefill.Event{Kind: prefill.TimerFired, Timer: room.Timer{Kind: room.TombstoneTimer}})
+	r.deliver("prealloc a.1")
+	if p := phase(r.prefills[0].core.Rooms, a.room(1)); p != "" || !r.has("settled a.1") {
+		t.Errorf("a lease is served a second time: %s", p)
+	}
+	r.quiet()
 }
 
 // Given a prompt of six blocks, the last partly full, of which decode says that it has the first

@@ -143,8 +143,8 @@ func (r *rig) decodeOf(n *node) *decodeNode {
 	return r.decodes[slices.IndexFunc(r.decodes, func(d *decodeNode) bool { return &d.node == n })]
 }
 
-// close ends a leg: the worker hears it as an abort, and the gateway hears nothing of it again
-// but that it is closed.
+// close ends a leg: the worker hears it as an abort, and what it said before still comes, then
+// that it is closed.
 func (r *rig) close(e relay.Effect) {
 	at := r.attempts[room.ID(e.Req)<<8|room.ID(e.Attempt)]
 	at.closed[e.Leg] = true
@@ -158,19 +158,20 @@ func (r *rig) close(e relay.Effect) {
 			r.decodeOf(n).event(decode.Event{Kind: decode.Abort, Room: at.id})
 		}
 	}})
-	r.push(&item{name: fmt.Sprintf("closed %s %s", e.Leg, at.name), do: func() {
+	r.push(&item{name: fmt.Sprintf("closed %s %s", e.Leg, at.name), lane: "say" + at.name + e.Leg.String(), do: func() {
 		r.gateway(relay.Event{Kind: relay.LegClosed, Req: e.Req, Attempt: e.Attempt, Leg: e.Leg})
 	}})
 }
 
-// say brings one line of a leg to the gateway, in order, unless that has closed it.
+// say brings one line of a leg to the gateway, in order.
 func (r *rig) say(at *attempt, l relay.Leg, what string, ev relay.Event, tokens ...token) {
+	if at.closed[l] {
+		return // nobody listens
+	}
 	ev.Req, ev.Attempt, ev.Leg = at.request.id, int32(at.id&255), l
 	r.push(&item{name: fmt.Sprintf("say %s %s %s", l, at.name, what), lane: "say" + at.name + l.String(), do: func() {
-		if !at.closed[l] {
-			r.tokens = tokens
-			r.gateway(ev)
-		}
+		r.tokens = tokens
+		r.gateway(ev)
 	}})
 }
 

@@ -103,6 +103,17 @@ func TestF14TheAbortOfTheDecodeLegMeetsAReceiver(t *testing.T) {
 // the worst at the deadline, and holds no block meanwhile.
 // vLLM: PR #19223, issue #50425; llm-d: PR #1138.
 func TestF15NobodyOwnsTheBlocksBetweenTheLegs(t *testing.T) {
+	r := newRig(t, small()) // decode is first, and its Cancel goes down with the link
+	r.hold("open prefill *", "abort prefill *", "cancel *") // of this leg nothing ever arrives
+	a := r.ask("a", 64, 1)
+	r.run()
+	r.leave(a)
+	r.run()
+	r.drop("open prefill *")
+	r.drop("abort prefill *")
+	r.drop("cancel *")
+	r.cut(r.decodes[0], r.prefills[0])
+	r.quiet()
 	for _, how := range []string{"leave", "silence"} {
 		r := newRig(t, small())
 		r.hold("open decode *")
@@ -163,6 +174,17 @@ func TestF17CompletionAndTimeOutInOneInstant(t *testing.T) {
 		if retried := len(r.attempts) > 30; retried != timerFirst {
 			t.Errorf("timer first %v: %d attempts", timerFirst, len(r.attempts))
 		}
+	}
+	r := newRig(t, medium()) // and who leaves between two attempts is not tried again
+	r.hold("say decode *.1 tokens", "closed *")
+	a := r.askWithin("a", 64, 3, relay.Budgets{Total: deadline, FirstToken: 2 * time.Second})
+	r.advance(2 * time.Second)
+	r.leave(a)
+	r.release()
+	r.quiet()
+	r.want(room.Cancelled, a)
+	if len(r.attempts) > 1 {
+		t.Error("a second attempt for a client that left")
 	}
 }
 

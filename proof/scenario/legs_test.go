@@ -54,7 +54,14 @@ func TestF33AFailingLegEndsTheOther(t *testing.T) {
 			r.quiet()
 		}
 	}
-	r := newFront(t, 1, once)
+	r := newFront(t, 1, once) // prefill only repeats that decode gave up; why, decode says itself
+	r.prefills[0].play(func(l *fakeLeg) { l.accept(); l.fail(room.Cancelled); close(l.kv()) })
+	r.decodes[0].play(func(l *fakeLeg) { l.accept(); <-l.kv(); l.fail(room.TransferFailed) })
+	if a := r.chat(""); a.status != http.StatusBadGateway || !strings.Contains(a.body, "transfer_failed") {
+		t.Errorf("an echo is taken for the cause: %d %s", a.status, a.body)
+	}
+	r.quiet()
+	r = newFront(t, 1, once)
 	r.decodes[0].play(silent)
 	r.prefills[0].server.Close() // refuses the connection
 	if a := r.chat(""); a.status != http.StatusBadGateway {
@@ -213,9 +220,6 @@ func TestF102ABrokenUpstreamIsNotAnEmptySuccess(t *testing.T) {
 			r.decodes[0].play(silent)
 			if n, code := r.chat(`,"stream":true`).terminal(); n != 1 || code == "" {
 				t.Errorf("%s, at prefill: %d terminal events, %q", name, n, code)
-			}
-			if h := r.health(); h.Running != 0 {
-				t.Errorf("%s: %+v", name, h)
 			}
 			r.quiet()
 		}

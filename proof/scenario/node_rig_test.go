@@ -81,9 +81,37 @@ func (n *prefillNode) start() {
 
 func (n *prefillNode) event(ev prefill.Event) {
 	var out prefill.Effects
+	before := n.live(n.core.Rooms)
 	n.core.Step(n.r.now, ev, &out)
+	named := map[room.ID]bool{}
+	for _, e := range out.List {
+		if e.Kind == prefill.End || e.Kind == prefill.EndHalf {
+			named[e.Room] = true
+		}
+	}
+	n.gone(before, n.live(n.core.Rooms), named)
 	for i := range out.List {
 		n.do(out.List[i])
+	}
+}
+
+// live lists the rooms that are here, for an audit.
+func (n *node) live(rooms func(func(room.View) bool)) (all []room.ID) {
+	for v := range rooms {
+		if !n.r.audit {
+			break
+		}
+		all = append(all, v.Room)
+	}
+	return all
+}
+
+// gone holds that no room leaves a table without a word.
+func (n *node) gone(before, after []room.ID, named map[room.ID]bool) {
+	for _, id := range before {
+		if !slices.Contains(after, id) && !named[id] {
+			n.r.Fatalf("TERM: %s is gone from %s, and nobody said so", n.r.attempts[id].name, n.name)
+		}
 	}
 }
 
@@ -198,7 +226,15 @@ func (n *decodeNode) start() {
 
 func (n *decodeNode) event(ev decode.Event) {
 	var out decode.Effects
+	before := n.live(n.core.Rooms)
 	n.core.Step(n.r.now, ev, &out)
+	named := map[room.ID]bool{}
+	for _, e := range out.List {
+		if e.Kind == decode.End {
+			named[e.Room] = true
+		}
+	}
+	n.gone(before, n.live(n.core.Rooms), named)
 	for i := range out.List {
 		n.do(out.List[i])
 	}

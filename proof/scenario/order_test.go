@@ -47,6 +47,7 @@ func TestF104EveryStreamHasAnEnd(t *testing.T) {
 		s := medium()
 		s.pBlocks, s.dBlock = 40, 40
 		r := newRig(t, s)
+		r.audit = true
 		r.random = rand.New(rand.NewPCG(seed, 104))
 		for i := range 100 {
 			q := r.ask(fmt.Sprintf("a%d", i), 16+r.random.IntN(200), 1+r.random.IntN(9))
@@ -155,6 +156,16 @@ func TestF109TheGateAndTheChoiceAreOneStep(t *testing.T) {
 	}
 	r.quiet()
 	r.want(room.NoCause, all...)
+
+	c := relay.New(relay.Limits{}) // an answer that was looked up before the worker came
+	var out relay.Effects
+	c.Step(0, relay.Event{Kind: relay.Arrive, Req: 1}, &out)
+	c.Step(0, relay.Event{Kind: relay.Roster, Worker: 3}, &out)
+	out.Reset()
+	c.Step(0, relay.Event{Kind: relay.Pair, Req: 1, Attempt: 1, Outcome: room.Fail(room.WorkerLost)}, &out)
+	if len(out.List) != 1 || out.List[0].Kind != relay.Place {
+		t.Errorf("an old answer that nobody is there brings %+v, want another question", out.List)
+	}
 }
 
 // Given one engine step with two rooms that finish, one that fails, one that was cancelled, one

@@ -47,6 +47,7 @@ type rig struct {
 	scrapped int              // chunks that nobody let in
 	tokens   []token          // of the line that is being heard
 	asked    map[string]int32 // tokens computed, by room
+	audit    bool             // every room that goes must be named by an end
 }
 
 // shape sizes a rig.
