@@ -103,7 +103,7 @@ func TestF14TheAbortOfTheDecodeLegMeetsAReceiver(t *testing.T) {
 // the worst at the deadline, and holds no block meanwhile.
 // vLLM: PR #19223, issue #50425; llm-d: PR #1138.
 func TestF15NobodyOwnsTheBlocksBetweenTheLegs(t *testing.T) {
-	r := newRig(t, small()) // decode is first, and its Cancel goes down with the link
+	r := newRig(t, small())                                 // decode is first, and its Cancel goes down with the link
 	r.hold("open prefill *", "abort prefill *", "cancel *") // of this leg nothing ever arrives
 	a := r.ask("a", 64, 1)
 	r.run()
