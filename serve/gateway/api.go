@@ -114,7 +114,7 @@ func rid(w http.ResponseWriter) string { return w.Header().Get("X-Request-Id") }
 // elsewhere answers what no route takes, in the shape that clients parse.
 func (g *Gateway) elsewhere(w http.ResponseWriter, r *http.Request) {
 	g.refuse(w, &openai.Error{Status: http.StatusNotFound, Type: openai.TypeNotFound, Code: "not_found",
-		Message: "there is no " + r.Method + " " + r.URL.Path + " here; GET / lists what is"})
+		Message: "there is no " + r.Method + " " + r.RequestURI + " here; GET / lists what is"})
 }
 
 // readBody reads a client's body to its end (W1), within a bound and a time. Its bytes count
