@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"baton/serve/door"
 	"baton/serve/openai"
 )
 
@@ -250,5 +251,12 @@ func TestTheAnswerToOneConnectionTooManyIsOurs(t *testing.T) {
 	var e struct{ Error struct{ Code string } }
 	if err := json.Unmarshal(body, &e); err != nil || e.Error.Code != "unavailable" || !bytes.Contains(head, []byte("Retry-After: 1")) {
 		t.Errorf("%s %s %v", head, body, err)
+	}
+}
+
+// A bound of one body above that of all of them would be a promise that nobody keeps.
+func TestABodyBoundAboveAllBodiesIsRefused(t *testing.T) {
+	if _, err := New(Config{Model: "fake", Text: byteText{}, BodyBytes: door.BytesMax + 1}); err == nil || !strings.Contains(err.Error(), "67108864") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -117,6 +117,9 @@ func New(c Config) (*Gateway, error) {
 	if c.Text == nil || c.Model == "" {
 		return nil, errors.New("gateway: a model's name and its Text are needed")
 	}
+	if c.BodyBytes > door.BytesMax {
+		return nil, fmt.Errorf("gateway: a body may have %d bytes: all that are under way have at most %d", c.BodyBytes, int64(door.BytesMax))
+	}
 	c.setDefaults()
 	ctx, cancel := context.WithCancel(context.Background())
 	g := &Gateway{config: c, log: c.Log, client: baton.New(), started: time.Now(), inbox: make(chan input, inboxLen),
