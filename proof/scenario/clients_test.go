@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"baton/core/relay"
@@ -356,17 +357,17 @@ func TestF133AFirstTokenIsCountedOnce(t *testing.T) {
 	}
 	r.chat("")
 	count(1)
-	tries := 0
+	var tries atomic.Int32
 	for _, d := range r.decodes {
 		d.play(func(l *fakeLeg) {
-			if tries++; tries == 1 { // one after the other: a retry waits for the first to be over
+			if tries.Add(1) == 1 {
 				l.cut()
 			}
 			goodDecode(l)
 		})
 	}
-	if a := r.chat(""); a.text() != "hello" || tries != 2 {
-		t.Errorf("%d %s, %d tries", a.status, a.body, tries)
+	if a := r.chat(""); a.text() != "hello" || tries.Load() != 2 {
+		t.Errorf("%d %s, %d tries", a.status, a.body, tries.Load())
 	}
 	count(2)
 	for _, d := range r.decodes {

@@ -214,6 +214,7 @@ func newFront(t *testing.T, pairs int, change func(*gateway.Config)) *front {
 	}
 	r.server = httptest.NewUnstartedServer(nil)
 	r.server.Config = g.Server()
+	r.server.Listener = g.Listener(r.server.Listener)
 	r.server.Start()
 	t.Cleanup(func() {
 		r.server.CloseClientConnections()
