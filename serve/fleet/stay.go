@@ -115,8 +115,6 @@ func (s *stay) seeOff(ctx context.Context) {
 	s.p.f.Log.Info("worker that drained has left", "worker", s.p.name, "detail", s.child.how(), "after", time.Since(began))
 }
 
-func (s *stay) freeze() { s.child.kill() }
-
 // dismiss asks a worker to leave.
 func (s *stay) dismiss() {
 	killed := s.child.leave(s.p.f.Times.Leave, s.p.f.Now)
