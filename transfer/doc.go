@@ -21,4 +21,6 @@
 //	    closed end is answered by a goroutine that lives for the answer alone and that the next
 //	    Close waits for
 //	T9  no count or length from the wire is used before it was bounded
+//	T10 a worker is known by its boot: a Dial of one to which another peer's link stands ends in
+//	    LinkUp with that link's connection, and gets its own LinkEnd when the link ends
 package transfer

@@ -101,6 +101,7 @@ type PrefillHandler interface {
 type Decode interface {
 	// Dial makes a link to the prefill worker at addr; peer is the caller's name for it and
 	// comes back in every call. Ends in LinkUp or LinkFailed, whose error does not repeat addr.
+	// Peers that are one worker share a link (T10); Settled then names the one that made it.
 	Dial(peer int32, addr string)
 	Prealloc(room.Conn, room.Prealloc)
 	// Cancel tells prefill that the lease is given up, and makes a receiver that is inside

@@ -56,21 +56,26 @@ func (c *Core) linkFailed(now time.Duration, handle int32, cause room.Cause, out
 }
 
 // linkEnd gives up every waiting lease on a connection that is gone: no chunk and no word
-// will come over it any more (D4). Rooms that have no lease yet wait for the next link.
+// will come over it any more (D4). Rooms that have no lease yet wait for the next link. Peers
+// that turned out to be one worker share a connection, and lose it together.
 func (c *Core) linkEnd(now time.Duration, conn room.Conn, out *Effects) {
-	k := slices.IndexFunc(c.peers, func(p peer) bool { return p.conn == conn && conn != 0 })
-	if k < 0 {
+	known := false
+	for i := range c.peers {
+		if p := &c.peers[i]; p.conn == conn && conn != 0 {
+			p.conn, known = 0, true
+		}
+	}
+	if !known {
 		return // never heard of, so no lease is bound to it
 	}
-	p := &c.peers[k]
-	p.conn = 0
 	for i := c.live.First(); i != room.None; {
 		e := &c.rooms[i]
 		i = c.live.Next(i) // e may go
 		switch {
 		case e.conn == conn && e.inside > 0:
 			c.impossible(e, e.id, "a link ended with a receiver inside a block")
-		case e.phase == NeedsBlocks && e.peer == p.handle:
+		case e.phase == NeedsBlocks && c.peerOf(e.peer).conn == 0:
+			p := c.peerOf(e.peer)
 			c.move(e, NeedsLink, now)
 			c.dial(p, out)
 		case e.phase.leased() && e.conn == conn:

@@ -2,6 +2,7 @@ package decode
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -227,5 +228,37 @@ func TestABadFirstTokenEndsTheRoomForItsReason(t *testing.T) {
 		if ended.Kind != End || ended.Outcome != room.Fail(row.want) {
 			t.Errorf("from %v, for %q: %v, want an end with %s", row.way[0].Peer, row.cause, out.List, row.want)
 		}
+	}
+}
+
+// Two names of one prefill worker have one link. When it ends no room of either waits for a word
+// over it, and each is dialled again for the rooms that have no lease yet.
+func TestPeersThatShareALinkLoseItTogether(t *testing.T) {
+	c := New(Config{Boot: 1, Blocks: 4, QueuedMax: 4, RunningMax: 1, ChunkTokens: 16}) // for two rooms
+	var out Effects
+	for _, ev := range []Event{request(1, 7), {Kind: LinkUp, Peer: 7, Conn: 1}, request(2, 8), {Kind: LinkUp, Peer: 8, Conn: 1},
+		request(3, 7), request(4, 8)} {
+		c.Step(0, ev, &out)
+	}
+	out.Reset()
+	c.Step(0, Event{Kind: LinkEnd, Conn: 1}, &out)
+	var got []string
+	for _, x := range out.List {
+		switch x.Kind {
+		case End:
+			got = append(got, fmt.Sprint("end ", x.Room, x.Outcome))
+		case Dial:
+			got = append(got, fmt.Sprint("dial ", x.Peer))
+		}
+	}
+	slices.Sort(got)
+	want := []string{"dial 7", "dial 8", fmt.Sprint("end ", room.ID(1), room.Fail(room.WorkerLost)), fmt.Sprint("end ", room.ID(2), room.Fail(room.WorkerLost))}
+	if !slices.Equal(got, want) || c.PhaseOf(3) != NeedsLink.String() || c.PhaseOf(4) != NeedsLink.String() {
+		t.Errorf("got %q, rooms 3 and 4 in %s and %s; want %q and both in %s", got, c.PhaseOf(3), c.PhaseOf(4), want, NeedsLink)
+	}
+	out.Reset()
+	c.Step(0, Event{Kind: LinkEnd, Peer: 8, Conn: 1}, &out) // the other peer's
+	if len(out.List) != 0 {
+		t.Errorf("the end of a link that was heard of: %v", out.List)
 	}
 }

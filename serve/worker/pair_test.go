@@ -2,6 +2,7 @@ package worker
 
 import (
 	"math/rand/v2"
+	"net"
 	"slices"
 	"testing"
 
@@ -112,4 +113,37 @@ func TestDecodeRestartsWithANewBoot(t *testing.T) {
 		t.Fatalf("after the restart %v, want %v", got, want)
 	}
 	empty(t, p, d2)
+}
+
+// A prefill worker that its gateways know by two names is one worker: rooms that come by either
+// name run beside each other on one link, and neither ends the other's.
+func TestTwoNamesOfOneWorkerShareALink(t *testing.T) {
+	p, f := start(t, Prefill, 256)
+	d, _ := start(t, Decode, 256)
+	_, port, err := net.SplitHostPort(p.Link())
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{p.Link(), net.JoinHostPort("::ffff:127.0.0.1", port)}
+	r := rand.New(rand.NewPCG(7, 8))
+	type asked struct {
+		q        leg.Request
+		pre, dec *call
+	}
+	var all []asked
+	for i := range 40 {
+		a := asked{q: ask(r, 40, 5, f.vocab)}
+		a.pre, a.dec = both(t, p, d, a.q, names[i%len(names)])
+		all = append(all, a)
+	}
+	for _, a := range all {
+		a.pre.ended(room.NoCause)
+		if got, want := a.dec.ended(room.NoCause).ids, oracle(a.q.Tokens, 5, f.vocab); !slices.Equal(got, want) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+	}
+	if links := p.linkStat().Links; links != 1 {
+		t.Errorf("%d links are up, want one", links)
+	}
+	empty(t, p, d)
 }

@@ -87,3 +87,48 @@ func newLinkReplaces(t *testing.T, f Factory) {
 	r.await(1, is("decode.Placed"))
 	r.close()
 }
+
+// namesShare: a prefill worker may be reached by two names, which decode takes for two peers until
+// it hears who answers. They share a link, also when they dial in the same moment: a second one
+// would end the first (T10).
+func namesShare(t *testing.T, f Factory) {
+	const names = 6
+	r := newRig(t, f, plan{})
+	for peer := range int32(names) {
+		r.decode.Dial(peer, r.addr())
+	}
+	ups := r.await(names, is("decode.LinkUp"))
+	conn := ups[0].conn
+	for _, e := range ups {
+		if e.conn != conn || e.boot != prefillBoot {
+			t.Errorf("peer %d is up on connection %d to %s, want %d to %s for all", e.peer, e.conn, e.boot, conn, prefillBoot)
+		}
+	}
+	r.decode.Dial(names, r.addr()) // and one that comes later
+	if late := r.await(names+1, is("decode.LinkUp"))[names]; late.conn != conn {
+		t.Errorf("who came later is up on connection %d, want %d", late.conn, conn)
+	}
+	r.await(1, func(e event) bool { return e.what == "prefill.LinkUp" && e.conn == conn })
+	r.write(conn, 1, 0, 0, 2)
+	r.await(1, is("decode.Placed"))
+	if n := r.count(is("prefill.LinkUp")); n != 1 {
+		t.Errorf("prefill has %d links, want one", n)
+	}
+	if n := r.count(is("decode.LinkEnd")); n != 0 {
+		t.Errorf("%d peers heard that their link ended", n)
+	}
+	if err := r.prefill.Close(); err != nil {
+		t.Error(err)
+	}
+	heard := map[int32]bool{}
+	for _, e := range r.await(names+1, is("decode.LinkEnd")) {
+		heard[e.peer] = true
+		if e.conn != conn {
+			t.Errorf("peer %d heard of the end of connection %d, want %d", e.peer, e.conn, conn)
+		}
+	}
+	if len(heard) != names+1 {
+		t.Errorf("%d peers heard that their link ended, want %d", len(heard), names+1)
+	}
+	r.close()
+}

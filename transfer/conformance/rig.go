@@ -24,10 +24,16 @@ type rig struct {
 	arrive   func(transfer.Chunk)       // called in Arrived before the answer
 	hook     func(what string)          // called in every callback
 	inside   map[transfer.Chunk][]int32 // accepted, neither Placed nor Off yet
-	upConns  map[room.Conn]int          // decode: 1 up, 2 ended
+	upConns  map[upConn]int             // decode: 1 up, 2 ended
 	accepted int
 	ended    int
 	closed   bool // by close
+}
+
+// upConn is a link as one peer of it hears of it.
+type upConn struct {
+	peer int32
+	conn room.Conn
 }
 
 // plan says how a rig is made. Zero fields take what most cases want.
@@ -59,7 +65,7 @@ func newRig(t *testing.T, f Factory, p plan) *rig {
 	if p.srcBlocks == 0 {
 		p.srcBlocks = 32
 	}
-	r := &rig{book: newBook(t), f: f, hook: p.hook, inside: map[transfer.Chunk][]int32{}, upConns: map[room.Conn]int{}}
+	r := &rig{book: newBook(t), f: f, hook: p.hook, inside: map[transfer.Chunk][]int32{}, upConns: map[upConn]int{}}
 	r.src, r.dst = newPool(t, p.srcBlocks, p.blockBytes), newPool(t, p.blocks, p.blockBytes)
 	for i := range p.srcBlocks {
 		stamp(r.src.Block(int32(i)), uint64(i)+1)
@@ -138,7 +144,7 @@ func (r *rig) close() {
 	}
 	for c, state := range r.upConns {
 		if state != 2 {
-			r.t.Errorf("T2: connection %d was up and has no LinkEnd", c)
+			r.t.Errorf("T2: connection %d was up for peer %d and has no LinkEnd", c.conn, c.peer)
 		}
 	}
 	if ups, ends := r.count(is("prefill.LinkUp")), r.count(is("prefill.LinkEnd")); ups != ends {
@@ -201,8 +207,9 @@ func (s decodeSide) on(e event) {
 
 func (s decodeSide) LinkUp(peer int32, b room.Boot, c room.Conn) {
 	s.mu.Lock()
-	if s.upConns[c]++; s.upConns[c] != 1 {
-		s.t.Errorf("T3: connection %d is up twice", c)
+	k := upConn{peer, c}
+	if s.upConns[k]++; s.upConns[k] != 1 {
+		s.t.Errorf("T3: connection %d is up twice for peer %d", c, peer)
 	}
 	s.mu.Unlock()
 	s.on(event{what: "LinkUp", peer: peer, boot: b, conn: c})
@@ -214,8 +221,9 @@ func (s decodeSide) LinkFailed(peer int32, err error) {
 
 func (s decodeSide) LinkEnd(peer int32, c room.Conn, err error) {
 	s.mu.Lock()
-	if s.upConns[c]++; s.upConns[c] != 2 {
-		s.t.Errorf("T2: LinkEnd of connection %d without one LinkUp", c)
+	k := upConn{peer, c}
+	if s.upConns[k]++; s.upConns[k] != 2 {
+		s.t.Errorf("T2: LinkEnd of connection %d for peer %d without one LinkUp", c, peer)
 	}
 	for x := range s.inside {
 		if x.Conn == c {

@@ -37,6 +37,7 @@ func Run(t *testing.T, f Factory) {
 		{"WrongRoleIsRefused", false, wrongRole},
 		{"OwnBootIsRefused", false, ownBoot},
 		{"ANewLinkReplacesTheOld", false, newLinkReplaces},
+		{"NamesOfOneWorkerShareALink", false, namesShare},
 		{"WrongSumIsOffThenRefused", false, wrongSum},
 		{"CallbacksMayCallMethods", false, callbacksCallMethods},
 		{"MethodsReturnWhileHandlersWait", false, methodsReturn},

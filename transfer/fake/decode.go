@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"context"
 	"fmt"
 	"sync"
 
@@ -16,6 +17,7 @@ type Decode struct {
 	h       transfer.DecodeHandler
 	wg      sync.WaitGroup // everything but answers
 	answers transfer.Answers
+	names   transfer.Names
 
 	mu     sync.Mutex
 	closed bool
@@ -60,26 +62,47 @@ func (d *Decode) link(peer int32, addr string, conn room.Conn) error {
 		world: d.world, conn: conn, boot: d.id.Boot, peer: peer, p: p, d: d, done: make(chan struct{}), more: make(chan struct{}, 1),
 		toPrefill: make(chan any, transfer.ControlMax), toDecode: make(chan any, transfer.ControlMax), offers: make(chan *offer),
 	}
-	d.mu.Lock()
-	if d.closed {
-		d.mu.Unlock()
-		return transfer.ErrClosed
+	joined, told, err := d.names.Claim(context.Background(), p.id.Boot, conn, peer)
+	switch {
+	case err != nil:
+		return err
+	case joined != 0:
+		d.h.LinkUp(peer, p.id.Boot, joined)
+		told()
+		return nil
 	}
-	d.links[conn] = l
-	d.mu.Unlock()
-	up := make(chan struct{})
-	if err := p.join(l, up); err != nil {
-		d.forget(l)
+	err = d.enlist(l)
+	if err == nil {
+		up := make(chan struct{})
+		if err = p.join(l, up); err == nil {
+			<-up
+		} else {
+			d.forget(l)
+		}
+	}
+	d.names.Made(p.id.Boot, err == nil)
+	if err != nil {
 		return err
 	}
-	<-up
 	d.h.LinkUp(peer, p.id.Boot, conn)
 	var both sync.WaitGroup
 	both.Go(func() { l.hear(l.toDecode, func(w any) { d.h.Settled(peer, w.(room.Settled)) }) })
 	both.Go(func() { d.receive(l) })
 	both.Wait()
 	d.forget(l)
-	d.h.LinkEnd(peer, conn, l.cause())
+	for _, peer := range d.names.Ended(conn) {
+		d.h.LinkEnd(peer, conn, l.cause())
+	}
+	return nil
+}
+
+func (d *Decode) enlist(l *link) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return transfer.ErrClosed
+	}
+	d.links[l.conn] = l
 	return nil
 }
 

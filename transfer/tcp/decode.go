@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -22,6 +23,7 @@ type Decode struct {
 	wg      sync.WaitGroup // everything but answers
 	answers transfer.Answers
 	count   counters
+	names   transfer.Names
 	blind   bool // benchmarks only: take blocks as they come
 
 	mu     sync.Mutex
@@ -33,7 +35,6 @@ type Decode struct {
 type decodeLink struct {
 	*link
 	*receiver
-	peer int32
 }
 
 // NewDecode makes an end without links. A bad identity shows as the error of each Dial.
@@ -54,15 +55,32 @@ func (d *Decode) Dial(peer int32, addr string) {
 		d.answers.Add(func() { d.h.LinkFailed(peer, transfer.ErrClosed) })
 		return
 	}
-	d.last++
-	conn := d.last
 	d.wg.Add(1)
 	go func() {
 		defer d.wg.Done()
-		if err := d.link(peer, addr, conn); err != nil {
+		err := d.link(peer, addr)
+		if overtaken(err) {
+			err = d.link(peer, addr)
+		}
+		if err != nil {
 			d.h.LinkFailed(peer, err)
 		}
 	}()
+}
+
+// overtaken says that prefill has a newer link of ours: while we dialled another dial of the
+// same worker, by another name, was faster. Its link can be joined.
+func overtaken(err error) bool {
+	var r *transfer.Refusal
+	return errors.As(err, &r) && r.Remote && r.Reason == transfer.ReasonBoot
+}
+
+// next numbers a connection.
+func (d *Decode) next() room.Conn {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last++
+	return d.last
 }
 
 // Prealloc tells prefill of a lease. On a connection that has ended it is dropped and counted:
@@ -116,36 +134,59 @@ func (d *Decode) Close() error {
 }
 
 // link is the life of one link; an error means that it never was up.
-func (d *Decode) link(peer int32, addr string, conn room.Conn) error {
+func (d *Decode) link(peer int32, addr string) error {
 	if err := checkIdentity(d.id, transfer.RoleDecode); err != nil {
 		return err
 	}
+	conn := d.next()
 	ctx, cancel := context.WithTimeout(d.ctx, d.id.Bounds.Handshake)
 	defer cancel()
 	ctl, boot, err := d.connect(ctx, addr, wire.PlaneControl, conn)
 	if err != nil {
 		return d.closing(err)
 	}
+	joined, told, err := d.names.Claim(ctx, boot, conn, peer)
+	if err != nil || joined != 0 {
+		_ = ctl.Close()
+	}
+	switch {
+	case err != nil:
+		return d.closing(err)
+	case joined != 0:
+		d.h.LinkUp(peer, boot, joined)
+		told()
+		return nil
+	}
+	l, r, err := d.complete(ctx, addr, ctl, boot, conn)
+	d.names.Made(boot, err == nil)
+	if err != nil {
+		_ = ctl.Close()
+		return d.closing(err)
+	}
+	d.run(l, r, peer)
+	return nil
+}
+
+// complete makes a link of a control connection, with a data connection.
+func (d *Decode) complete(ctx context.Context, addr string, ctl *net.TCPConn, boot room.Boot, conn room.Conn) (*link, *receiver, error) {
 	dat, again, err := d.connect(ctx, addr, wire.PlaneData, conn)
 	if err == nil && again != boot {
 		_ = dat.Close()
 		err = refuse(transfer.ReasonBoot, "the worker dialled restarted during the handshake: boot %s, then %s", boot, again)
 	}
 	if err != nil {
-		_ = ctl.Close()
-		return d.closing(err)
+		return nil, nil, err
 	}
 	l := newLink(conn, boot, d.id.Bounds, ctl, dat)
 	r, err := newReceiver(d, l)
 	if err == nil {
-		err = d.enlist(&decodeLink{l, r, peer})
+		err = d.enlist(&decodeLink{l, r})
 	}
 	if err != nil {
-		_, _ = ctl.Close(), dat.Close()
-		return named(err)
+		_ = dat.Close()
+		return nil, nil, err
 	}
-	d.run(l, r, peer)
-	return nil
+	return l, r, nil
 }
 
 // closing names the error of a dial that Close interrupted.
@@ -196,7 +237,9 @@ func (d *Decode) run(l *link, r *receiver, peer int32) {
 	d.mu.Lock()
 	delete(d.links, l.conn)
 	d.mu.Unlock()
-	d.h.LinkEnd(peer, l.conn, l.cause())
+	for _, peer := range d.names.Ended(l.conn) {
+		d.h.LinkEnd(peer, l.conn, l.cause())
+	}
 }
 
 // hear takes a frame from prefill.

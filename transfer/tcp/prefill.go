@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -216,6 +217,11 @@ func (p *Prefill) greet(c *net.TCPConn) {
 			err = p.joinControl(c, o)
 		}
 	}
+	if errors.Is(err, errLeft) {
+		p.id.Log.Debug("link given up by its worker", "peer", c.RemoteAddr().String())
+		_ = c.Close()
+		return
+	}
 	if err != nil {
 		p.count.linksRefused.Add(1)
 		p.id.Log.Warn("link refused", "peer", c.RemoteAddr().String(), "detail", err)
@@ -243,6 +249,9 @@ func (p *Prefill) joinControl(c *net.TCPConn, o opened) error {
 		case dat = <-ch:
 		case <-late.C:
 			err = refuse(transfer.ReasonSilent, "no data connection came within %v", p.id.Bounds.Handshake)
+			if left(c) {
+				err = errLeft
+			}
 		case <-p.done:
 			err = transfer.ErrClosed
 		}
@@ -260,6 +269,17 @@ func (p *Prefill) joinControl(c *net.TCPConn, o opened) error {
 		return err
 	}
 	return p.run(k, o, c, dat)
+}
+
+// errLeft is the end of a control connection whose worker needs no link any more, because it has
+// one to us that it made under another name of ours (T10).
+var errLeft = errors.New("tcp: the worker left before its link was up")
+
+// left says whether the other end has closed the connection, on which it has nothing to say yet.
+func left(c *net.TCPConn) bool {
+	_ = c.SetReadDeadline(time.Now().Add(time.Millisecond)) // one in the past would not look
+	_, err := c.Read(make([]byte, 1))
+	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // expect makes a place for the data connection of k.
