@@ -111,6 +111,9 @@ func TestExactModeIsTheReference(t *testing.T) {
 	t.Logf("largest difference %.2g", worst)
 }
 
+// percentileMin is the fewest differences of which a 99th percentile says something: ten lie above it.
+const percentileMin = 1000
+
 // TestQuantisedModeStaysNearTheReference: as the model is served, weights as in the file, over
 // the two best tokens of every position.
 func TestQuantisedModeStaysNearTheReference(t *testing.T) {
@@ -135,8 +138,14 @@ func TestQuantisedModeStaysNearTheReference(t *testing.T) {
 			}
 			p99 := diff[len(diff)*99/100]
 			t.Logf("mean %.4f, 99th percentile %.3f, largest %.3f of %d", mean, p99, diff[len(diff)-1], len(diff))
-			if !(mean <= 0.08 && p99 <= 0.4) {
-				t.Errorf("mean %.4f, 99th percentile %.3f; want at most 0.08 and 0.4", mean, p99)
+			// The tolerances are of all prompts. Where only the short ones are run, one percent is a value or
+			// two: then the bound is the largest difference that the reference's makers saw, 1.06.
+			tail, most := p99, 0.4
+			if len(diff) < percentileMin {
+				tail, most = diff[len(diff)-1], 1.06
+			}
+			if !(mean <= 0.08 && tail <= most) {
+				t.Errorf("mean %.4f, tail %.3f of %d; want at most 0.08 and %v", mean, tail, len(diff), most)
 			}
 		})
 	}
