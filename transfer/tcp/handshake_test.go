@@ -1,10 +1,14 @@
 package tcp
 
 import (
+	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -299,4 +303,44 @@ func FuzzAnswer(f *testing.F) {
 		_ = here.Close()
 		<-done
 	})
+}
+
+// countLines is a log that only counts.
+type countLines struct {
+	slog.Handler
+	n *atomic.Int64
+}
+
+func (c countLines) Handle(context.Context, slog.Record) error {
+	c.n.Add(1)
+	return nil
+}
+
+// Whoever knocks with garbage costs a line of log per reason now and then, not one per knock. The
+// count of them stays exact.
+func TestStrangersCannotFillTheLog(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	const knocks = 400
+	lines := countLines{slog.Default().Handler(), &atomic.Int64{}}
+	id := testIdentity(1)
+	id.Log = slog.New(lines)
+	p, err := Listen("127.0.0.1:0", id, make(oneBlock, 64), deaf{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range knocks {
+		c := dialRaw(t, p.Addr())
+		if i%2 == 0 { // the others say nothing and go
+			_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+			lastFrame(t, c)
+		}
+		_ = c.Close()
+	}
+	for p.Stats().LinksRefused < knocks {
+		runtime.Gosched()
+	}
+	_ = p.Close()
+	if n := lines.n.Load(); n < 1 || n > 4 || p.Stats().LinksRefused != knocks {
+		t.Errorf("%d lines and %d refusals counted for %d knocks", n, p.Stats().LinksRefused, knocks)
+	}
 }

@@ -26,6 +26,8 @@ type Prefill struct {
 	wg         sync.WaitGroup // everything but answers
 	count      counters
 	answers    transfer.Answers
+	refusals   transfer.Seldom // bounds their lines: who knocks is not known to belong here
+	unaccepted transfer.Seldom
 
 	mu      sync.Mutex
 	closed  bool
@@ -174,7 +176,9 @@ func (p *Prefill) accept() {
 		case <-p.done:
 			return
 		case <-time.After(acceptPause):
-			p.id.Log.Warn("link not accepted", "detail", err)
+			if _, ok := p.unaccepted.Say(0); ok {
+				p.id.Log.Warn("link not accepted", "detail", err)
+			}
 		}
 	}
 }
@@ -224,7 +228,7 @@ func (p *Prefill) greet(c *net.TCPConn) {
 	}
 	if err != nil {
 		p.count.linksRefused.Add(1)
-		p.id.Log.Warn("link refused", "peer", c.RemoteAddr().String(), "detail", err)
+		p.logRefused(c, err)
 		if m := toErr(err); m != nil {
 			_ = c.SetWriteDeadline(time.Now().Add(farewell))
 			_, _ = send(c, m)
@@ -269,6 +273,18 @@ func (p *Prefill) joinControl(c *net.TCPConn, o opened) error {
 		return err
 	}
 	return p.run(k, o, c, dat)
+}
+
+// logRefused says why a connection is no link, and how many there were like it.
+func (p *Prefill) logRefused(c *net.TCPConn, err error) {
+	err = named(err)
+	if n, ok := p.refusals.Say(transfer.ReasonOf(err)); ok {
+		detail := err.Error()
+		if n > 1 {
+			detail = fmt.Sprintf("%s; %d connections ended for such a reason since it was last said", detail, n)
+		}
+		p.id.Log.Warn("link refused", "peer", c.RemoteAddr().String(), "detail", detail)
+	}
 }
 
 // errLeft is the end of a control connection whose worker needs no link any more, because it has
