@@ -12,23 +12,15 @@ import (
 	"slices"
 	"sync"
 	"time"
-)
 
-// readyLine is what a worker prints on standard output when it takes legs.
-type readyLine struct {
-	Ready bool   `json:"ready"`
-	Role  string `json:"role"`
-	HTTP  string `json:"http"`
-	Link  string `json:"link"`
-	Boot  string `json:"boot"`
-	PID   int    `json:"pid"`
-}
+	"baton/serve/observe"
+)
 
 // child is one life of a worker process.
 type child struct {
 	cmd    *exec.Cmd
 	stdin  io.Closer // its end tells the worker to drain and leave
-	ready  chan readyLine
+	ready  chan observe.Ready
 	exited chan struct{} // closed when it is over and its output is read
 	err    error         // how it ended; read after exited
 	word   string        // the line on standard error that says why; read after exited
@@ -41,7 +33,7 @@ const ExitRefused = 78
 // start starts a worker. The calling goroutine must hold its thread until the child is over:
 // on Linux the kernel kills the child when that thread ends (F3).
 func start(cmd *exec.Cmd, name string, out io.Writer) (*child, error) {
-	c := &child{cmd: cmd, ready: make(chan readyLine, 1), exited: make(chan struct{})}
+	c := &child{cmd: cmd, ready: make(chan observe.Ready, 1), exited: make(chan struct{})}
 	ownGroup(cmd)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -75,7 +67,7 @@ func (c *child) readReady(r io.Reader) {
 	b := bufio.NewReaderSize(r, readyMax)
 	for {
 		line, err := b.ReadSlice('\n')
-		var l readyLine
+		var l observe.Ready
 		if json.Unmarshal(line, &l) == nil && l.Ready && l.HTTP != "" {
 			select {
 			case c.ready <- l:

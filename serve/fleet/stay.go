@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"baton/serve/gateway"
+	"baton/serve/observe"
 )
 
 // stay is one life of a worker on the gateway's roster.
@@ -19,7 +20,7 @@ type stay struct {
 
 // serve keeps a ready worker on the gateway's roster until it ends, has to, or drains: then it
 // leaves on its own time, and the place is free for another.
-func (p *place) serve(ctx context.Context, c *child, line readyLine) life {
+func (p *place) serve(ctx context.Context, c *child, line observe.Ready) life {
 	began := time.Now()
 	s, err := p.join(ctx, c, line)
 	if err != nil {
@@ -41,7 +42,7 @@ func (p *place) serve(ctx context.Context, c *child, line readyLine) life {
 }
 
 // join puts a worker on the roster. One that does not come onto it has ended.
-func (p *place) join(ctx context.Context, c *child, line readyLine) (*stay, error) {
+func (p *place) join(ctx context.Context, c *child, line observe.Ready) (*stay, error) {
 	g := p.f.gateway
 	worker, err := p.about(ctx, line.HTTP)
 	if err != nil {

@@ -81,13 +81,8 @@ func (p *place) health(ctx context.Context, addr string) (h observe.Health, err 
 	return h, nil
 }
 
-// about is what a worker says it serves.
-type about struct {
-	MaxModelLen int    `json:"max_model_len"`
-	Manifest    string `json:"manifest"`
-}
-
-func (p *place) about(ctx context.Context, addr string) (a about, err error) {
+// about asks a worker what it serves.
+func (p *place) about(ctx context.Context, addr string) (a observe.About, err error) {
 	err = p.get(ctx, "http://"+addr+"/server_info", &a)
 	return a, err
 }

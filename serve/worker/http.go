@@ -42,7 +42,7 @@ func newServer(w *Worker) *http.Server {
 	}
 	mux.HandleFunc("GET /debug/rooms", w.serveRooms)
 	mux.HandleFunc("GET /health", w.serveHealth)
-	mux.HandleFunc("GET /server_info", w.serveInfo)
+	mux.HandleFunc("GET /server_info", w.serveAbout)
 	mux.Handle("GET /metrics", w.metrics.Handler())
 	mux.HandleFunc("POST /drain", func(rw http.ResponseWriter, _ *http.Request) {
 		w.Drain()
@@ -331,28 +331,9 @@ func (w *Worker) serveHealth(rw http.ResponseWriter, _ *http.Request) {
 	reply(rw, status, h)
 }
 
-// about is the answer of GET /server_info.
-type about struct {
-	Model       string `json:"model"`
-	Boot        string `json:"boot"`
-	Role        string `json:"role"`
-	Name        string `json:"worker"`
-	Link        string `json:"link,omitempty"`
-	Manifest    string `json:"manifest"` // digest: equal on workers that can be paired
-	MaxModelLen int    `json:"max_model_len"`
-	Vocab       int    `json:"vocab"`
-	Blocks      int    `json:"blocks"`
-	BlockTokens int    `json:"block_tokens"`
-	MaxRunning  int    `json:"max_running"`
-	MaxQueued   int    `json:"max_queued"`
-	ChunkTokens int    `json:"chunk_tokens"`
-	KV          string `json:"kv"`
-	PID         int    `json:"pid"`
-}
-
-func (w *Worker) serveInfo(rw http.ResponseWriter, _ *http.Request) {
+func (w *Worker) serveAbout(rw http.ResponseWriter, _ *http.Request) {
 	z := w.cfg.Sizes
-	reply(rw, http.StatusOK, about{
+	reply(rw, http.StatusOK, observe.About{
 		Model: w.served.Name, Boot: w.boot.String(), Role: w.cfg.Role, Name: w.name, Link: w.linkAddr,
 		Manifest: fmt.Sprintf("%016x", transfer.Sum(w.served.Manifest)), MaxModelLen: w.served.Context,
 		Vocab: w.served.Vocab, Blocks: w.served.Engine.Blocks(), BlockTokens: room.BlockTokens,

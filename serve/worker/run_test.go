@@ -11,6 +11,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"baton/serve/observe"
 )
 
 // The contract of a child process: one ready line, service, and an end when the parent's pipe
@@ -28,7 +30,7 @@ func TestRunSaysWhenItIsReadyAndEndsWithItsParent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err, <-over)
 	}
-	var ready readyLine
+	var ready observe.Ready
 	if err := json.Unmarshal(line, &ready); err != nil {
 		t.Fatalf("%s: %v", line, err)
 	}

@@ -19,6 +19,7 @@ import (
 	"baton/core/room"
 	"baton/engine/sample"
 	"baton/serve/leg"
+	"baton/serve/observe"
 )
 
 func get(t testing.TB, w *Worker, path string) (status int, body string) {
@@ -161,8 +162,8 @@ func TestAWaitBeforeTheWorkIsNoLackOfProgress(t *testing.T) {
 func TestServerInfoNamesWhatMustMatch(t *testing.T) {
 	p, _ := start(t, Prefill, 16)
 	d, _ := start(t, Decode, 16)
-	var a, b about
-	for w, into := range map[*Worker]*about{p: &a, d: &b} {
+	var a, b observe.About
+	for w, into := range map[*Worker]*observe.About{p: &a, d: &b} {
 		if _, body := get(t, w, "/server_info"); json.Unmarshal([]byte(body), into) != nil {
 			t.Fatal(body)
 		}

@@ -235,17 +235,8 @@ func Run(ctx context.Context, c Config) error {
 	return w.Close(grace)
 }
 
-type readyLine struct {
-	Ready bool   `json:"ready"`
-	Role  string `json:"role"`
-	HTTP  string `json:"http"`
-	Link  string `json:"link"`
-	Boot  string `json:"boot"`
-	PID   int    `json:"pid"`
-}
-
-func (w *Worker) ready() readyLine {
-	return readyLine{true, w.cfg.Role, w.HTTP(), w.linkAddr, w.boot.String(), os.Getpid()}
+func (w *Worker) ready() observe.Ready {
+	return observe.Ready{Ready: true, Role: w.cfg.Role, HTTP: w.HTTP(), Link: w.linkAddr, Boot: w.boot.String(), PID: os.Getpid()}
 }
 
 // HTTP is the address that takes legs.
