@@ -1,13 +1,48 @@
-// Package blocks counts the KV blocks of one worker: which are free, and which are held.
+// Package blocks counts the KV blocks of one worker: which are free, which are held and by how
+// many rooms, and which hold the KV of a prefix that a later room may use again.
 //
-// It never touches the bytes of a block and does not know whose it is: a table of blocks
-// belongs to the room that took it. Only the cores import it; it imports core/room.
+// It never touches the bytes of a block, sees no token and does not know whose a block is: a
+// table of blocks belongs to the room that took or matched it, and a Key is made by the driver.
+// Only the cores and proof import it; it imports the standard library alone.
 //
-// Invariants, kept by assertions that are on in production:
+// # Life of a block
+//
+//	          Take                    last Release, no key
+//	free ──────────────▶ held ─────────────────────────────▶ free
+//	 ▲                  ▲    │ last Release, its key is findable
+//	 │ Take evicts      │    ▼
+//	 └─────────────── cached ──Match──▶ held
+//
+//	held ──Quarantine──▶ quarantined ──Clear──▶ free
+//
+// Publish does not move a block: it says what the bytes of a held block are. From then on
+// Match finds it, held or cached, and nobody may write to it until it was given out anew.
+//
+// A room whose tokens were computed elsewhere at the same time has a second copy of a block.
+// It stays private: tables are never rewritten. It keeps its key, so that its release is a use
+// of the first copy, or makes it the first if that one is gone.
+//
+// # Invariants
+//
+// Kept by assertions that are on in production; proof/poolsim searches for ways to break them.
 //
 //	B1  Total = Free + Cached + Held + Quarantined, at every moment.
-//	B2  a block is given out only while free, and released only while held: a double release
-//	    or the release of a stranger's block panics.
-//	B3  a quarantined block is given out to nobody until somebody has proof that nothing can
-//	    touch it any more (QUIET); there is no timer here that could be taken for one.
+//	B2  One release. Each Take, and each Match, of a block is one reference; each is released
+//	    or quarantined once. A release of a block that is not held, a double or a stranger's,
+//	    panics.
+//	B3  A quarantined block is given to nobody until somebody has proof that nothing can touch
+//	    it any more (QUIET); there is no timer here that could be taken for one. It is not
+//	    findable, then or later, until it was given out anew.
+//	B4  One writer. What Take gives has one holder and no key; what has a key is written by
+//	    nobody. Own asserts it for the blocks that are about to be written.
+//	B5  Nothing that anybody reads is evicted: Take evicts only what no room holds.
+//	B6  The tail goes first. Of two cached blocks of one chain, the later one is evicted
+//	    first, so that what is left is always the beginning of a prompt: a block behind a gap
+//	    cannot be found, it would only take up room. Kept by Release, which takes a table from
+//	    its end; so a room must not release the head of its table before the tail.
+//	B7  No poisoned prefix. The pool cannot see bytes: whoever publishes says that the block is
+//	    completely filled with the KV of exactly the tokens of its key, and that nobody writes
+//	    to it any more. A key never moves to other bytes: eviction and quarantine forget it.
+//	B8  Bounded and deterministic. Take, Match, Publish, Release, Quarantine and Clear cost a
+//	    constant per block; the same calls give the same numbers.
 package blocks

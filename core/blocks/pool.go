@@ -1,106 +1,216 @@
 package blocks
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Count says where the blocks of a pool are. Total = Free + Cached + Held + Quarantined.
-// Cached counts blocks that only a prefix cache holds; there is none yet.
+// Cached counts blocks that no room holds and a later one may find; Take evicts them when it
+// must, so a pool is as good as empty when Free + Cached = Total. A block that is quarantined
+// and still read by others counts as Held until they have released it.
 type Count struct {
 	Total, Free, Cached, Held, Quarantined int
 }
 
-// What link says of a block that is not free.
+// none ends a list.
+const none = -1
+
+// place is where a block is.
+type place uint8
+
 const (
-	last        = -1 // free, and the end of the free list
-	held        = -2
-	quarantined = -3
+	free place = iota
+	cached
+	held
+	quarantined
 )
 
-// Pool is a set of numbered blocks. The free ones form a list through link, the one released
-// last first, because its bytes are the warmest.
+var placeNames = [...]string{"free", "cached", "held", "quarantined"}
+
+func (p place) String() string { return placeNames[p] }
+
+// block is what the pool knows of one block.
+type block struct {
+	place place
+	keyed bool  // index.keys has its key: it holds exactly that prefix's KV
+	found bool  // it is the block that Match finds under its key
+	refs  int32 // tables that hold it
+	apart int32 // operations on it that ended without proof of their end
+	next  int32 // free: the next free block; cached: the next more recently used one
+	prev  int32 // cached: the next less recently used one
+}
+
+// Pool is a set of numbered blocks. The free ones form a list, the one released last first,
+// because its bytes are the warmest. The cached ones form a list in order of last use.
 type Pool struct {
-	link        []int32 // next free block, or one of the above; one per block
-	head        int32   // first free block, or last
-	free        int
-	quarantined int
+	blocks         []block
+	index          index
+	first          int32 // free block that Take gives next, or none
+	oldest, newest int32 // ends of the cache, or none
+	count          Count
+	evicted        uint64
 }
 
 // New returns a pool of n free blocks, numbered from 0.
 func New(n int) Pool {
-	p := Pool{link: make([]int32, n), head: last, free: n}
+	p := Pool{blocks: make([]block, n), first: none, oldest: none, newest: none, count: Count{Total: n}}
 	for i := n - 1; i >= 0; i-- {
-		p.link[i], p.head = p.head, int32(i)
+		p.free(int32(i))
 	}
 	return p
 }
 
 // Count counts the pool.
-func (p *Pool) Count() Count {
-	return Count{
-		Total:       len(p.link),
-		Free:        p.free,
-		Held:        len(p.link) - p.free - p.quarantined,
-		Quarantined: p.quarantined,
-	}
-}
+func (p *Pool) Count() Count { return p.count }
 
-// Free is the number of blocks that Take could give.
-func (p *Pool) Free() int { return p.free }
+// Free is the number of blocks that Take could give: the free and the cached ones.
+func (p *Pool) Free() int { return p.count.Free + p.count.Cached }
 
-// Take gives n blocks, which must be free. The table is new memory, never written again: it
-// may be handed to an engine or a transport as it is.
+// Evicted is the number of cached blocks that Take has taken so far.
+func (p *Pool) Evicted() uint64 { return p.evicted }
+
+// Take gives n blocks, which Free must have: free ones, then the least recently used cached
+// ones, whose keys are forgotten. The table is new memory, never written again: it may be
+// handed to an engine or a transport as it is.
 func (p *Pool) Take(n int) []int32 {
-	if n > p.free {
-		panic(fmt.Sprintf("blocks: take of %d with %d free", n, p.free))
+	if n > p.Free() {
+		panic(fmt.Sprintf("blocks: take of %d with %d free and %d cached", n, p.count.Free, p.count.Cached))
 	}
 	table := make([]int32, n)
 	for i := range table {
-		b := p.head
-		table[i], p.head, p.link[b] = b, p.link[b], held
+		if p.first == none {
+			p.evict()
+		}
+		b := p.first
+		x := &p.blocks[b]
+		p.first = x.next
+		p.count.Free--
+		*x = block{place: held, refs: 1}
+		p.count.Held++
+		table[i] = b
 	}
-	p.free -= n
 	return table
 }
 
-// Release takes held blocks back into the free list.
-func (p *Pool) Release(table []int32) {
-	for i := len(table) - 1; i >= 0; i-- {
-		b := table[i]
-		p.check(b, held, "release")
-		p.link[b], p.head = p.head, b
+// Release drops one reference of each block of a table and returns those that are free now:
+// table itself if all are. The last reference puts a block with a key into the cache, where its
+// bytes live on, any other on the free list. A table is taken from its end (B6).
+func (p *Pool) Release(table []int32) (freed []int32) {
+	all := true
+	for _, b := range slices.Backward(table) {
+		p.drop(b, "release")
+		all = p.settle(b) && all
 	}
-	p.free += len(table)
+	if all {
+		return table
+	}
+	for _, b := range table {
+		if p.blocks[b].place == free {
+			freed = append(freed, b)
+		}
+	}
+	return freed
 }
 
-// Quarantine sets held blocks apart: an operation on them ended without proof of its end.
+// drop gives one reference back.
+func (p *Pool) drop(b int32, verb string) {
+	p.check(b, held, verb)
+	x := &p.blocks[b]
+	if x.refs--; x.refs < 0 {
+		panic(fmt.Sprintf("blocks: %s of block %d, which nobody holds", verb, b))
+	}
+}
+
+// settle finds the place of a block that has lost a reference, and says whether it is free.
+func (p *Pool) settle(b int32) bool {
+	x := &p.blocks[b]
+	if x.refs > 0 {
+		return false
+	}
+	p.count.Held--
+	switch {
+	case x.apart > 0:
+		x.place = quarantined
+		p.count.Quarantined++
+		return false
+	case x.keyed && p.retain(b):
+		return false
+	}
+	p.index.forget(p.blocks, b)
+	p.free(b)
+	return true
+}
+
+// Quarantine turns one reference of each block into an operation that ended without proof of
+// its end. The block is not findable from now on and, once nobody holds it, set apart. Others
+// may share it: they only read, as the operation did if it touched a block with a key (B4), and
+// what they read stays right. So their references go on as if nothing had happened; only the
+// block is not reused before Clear.
 func (p *Pool) Quarantine(table []int32) {
 	for _, b := range table {
-		p.check(b, held, "quarantine")
-		p.link[b] = quarantined
+		p.drop(b, "quarantine")
+		p.blocks[b].apart++
+		p.index.forget(p.blocks, b)
+		p.settle(b)
 	}
-	p.quarantined += len(table)
 }
 
-// Clear frees quarantined blocks: the proof has come.
-func (p *Pool) Clear(table []int32) {
+// Clear takes back one Quarantine of each block, the proof has come, and returns those that are
+// free now: table itself if all are. They are never findable again: the pool cannot know
+// whether the operation wrote.
+func (p *Pool) Clear(table []int32) (freed []int32) {
+	all := true
 	for _, b := range table {
-		p.check(b, quarantined, "clear")
-		p.link[b], p.head = p.head, b
+		if b < 0 || int(b) >= len(p.blocks) || p.blocks[b].apart == 0 {
+			p.wrong(b, "clear", quarantined)
+		}
+		x := &p.blocks[b]
+		x.apart--
+		if x.place != quarantined || x.apart > 0 {
+			all = false
+			continue
+		}
+		p.count.Quarantined--
+		p.free(b)
 	}
-	p.quarantined -= len(table)
-	p.free += len(table)
+	if all {
+		return table
+	}
+	for _, b := range table {
+		if p.blocks[b].place == free {
+			freed = append(freed, b)
+		}
+	}
+	return freed
+}
+
+// free puts a block first on the free list.
+func (p *Pool) free(b int32) {
+	p.blocks[b] = block{place: free, next: p.first}
+	p.first = b
+	p.count.Free++
 }
 
 // check is invariant B2.
-func (p *Pool) check(b, want int32, verb string) {
-	if b < 0 || int(b) >= len(p.link) || p.link[b] != want {
-		panic(fmt.Sprintf("blocks: %s of block %d, which is not in that state (free %d, quarantined %d of %d)",
-			verb, b, p.free, p.quarantined, len(p.link)))
+func (p *Pool) check(b int32, want place, verb string) {
+	if b < 0 || int(b) >= len(p.blocks) || p.blocks[b].place != want {
+		p.wrong(b, verb, want)
 	}
+}
+
+func (p *Pool) wrong(b int32, verb string, want place) {
+	is := "not in the pool"
+	if b >= 0 && int(b) < len(p.blocks) {
+		is = p.blocks[b].place.String()
+	}
+	panic(fmt.Sprintf("blocks: %s of block %d, which is %s and not %s (%+v)", verb, b, is, want, p.count))
 }
 
 // CopyTo makes dst equal to p and reuses dst's memory.
 func (p *Pool) CopyTo(dst *Pool) {
-	link := append(dst.link[:0], p.link...)
+	list, index := append(dst.blocks[:0], p.blocks...), dst.index
+	p.index.copyTo(&index)
 	*dst = *p
-	dst.link = link
+	dst.blocks, dst.index = list, index
 }
