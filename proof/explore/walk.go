@@ -15,21 +15,31 @@ import (
 //
 // In a walk that asks PROMPT no timer fires; every other one asks TERM.
 func Walk[S any, E comparable](sys Path[S, E], ask Question, seed uint64, events int) Report {
-	w := walker[S, E]{sys: sys, ask: TERM}
-	if ask == PROMPT {
-		w.ask = PROMPT
-	}
+	w := newWalker(sys, ask)
 	r := rand.New(rand.NewPCG(seed, 0))
-	s := sys.Init()
+	return w.report(events, func(_ int, possible []E) E { return w.draw(r, possible) }, fmt.Sprintf("seed %d, ", seed))
+}
+
+func newWalker[S any, E comparable](sys Path[S, E], ask Question) walker[S, E] {
+	if ask != PROMPT {
+		ask = TERM
+	}
+	return walker[S, E]{sys: sys, ask: ask}
+}
+
+// report goes the way that next chooses, for at most that many events, finishes, and says what
+// was wrong. from says where the choices came from.
+func (w walker[S, E]) report(events int, next func(n int, possible []E) E, from string) Report {
+	s := w.sys.Init()
 	var choices, possible []E
 	broken := ""
-	for range events {
+	for n := range events {
 		if possible = w.possible(&s, possible); len(possible) == 0 {
 			break
 		}
-		e := w.draw(r, possible)
+		e := next(n, possible)
 		choices = append(choices, e)
-		if err := attempt(sys, &s, e); err != nil {
+		if err := attempt(w.sys, &s, e); err != nil {
 			broken = "SAFETY"
 			break
 		}
@@ -45,8 +55,8 @@ func Walk[S any, E comparable](sys Path[S, E], ask Question, seed uint64, events
 	trace := w.shrink(choices, broken)
 	trace, broken, reason := w.play(trace) // what the shortened walk breaks, which is the same kind
 	report.Broken = broken
-	report.Reason = fmt.Sprintf("%s (seed %d, %d events of %d)", reason, seed, len(trace), len(choices))
-	report.Trace, report.Chart = draw(sys, trace, report.Broken+": "+reason)
+	report.Reason = fmt.Sprintf("%s (%s%d events of %d)", reason, from, len(trace), len(choices))
+	report.Trace, report.Chart = draw(w.sys, trace, report.Broken+": "+reason)
 	return report
 }
 
@@ -71,17 +81,23 @@ func (w walker[S, E]) possible(s *S, dst []E) []E {
 // once, nothing gets far enough to break in an interesting state.
 func (w walker[S, E]) draw(r *rand.Rand, possible []E) E {
 	if r.IntN(4) > 0 {
-		var steady []E
-		for _, e := range possible {
-			if c := w.sys.Class(e); c == Progress || c == Delivery {
-				steady = append(steady, e)
-			}
-		}
-		if len(steady) > 0 {
-			possible = steady
-		}
+		possible = w.steady(possible)
 	}
 	return possible[r.IntN(len(possible))]
+}
+
+// steady is what goes on by itself, or all if nothing does.
+func (w walker[S, E]) steady(possible []E) []E {
+	var steady []E
+	for _, e := range possible {
+		if c := w.sys.Class(e); c == Progress || c == Delivery {
+			steady = append(steady, e)
+		}
+	}
+	if len(steady) == 0 {
+		return possible
+	}
+	return steady
 }
 
 // quietMax bounds the quiet half: far more than any world needs that ends at all.

@@ -84,3 +84,20 @@ func TestShrinkKeepsOnlyWhatItTakes(t *testing.T) {
 		}
 	}
 }
+
+// TestScheduleGoesWhereTheBytesSay: the same bytes go the same way, some bytes find what is
+// wrong, and zeros, which are a quiet day, never break lamps.
+func TestScheduleGoesWhereTheBytesSay(t *testing.T) {
+	sys := lamps{counter{bits: 16}}
+	if r := Schedule(sys, TERM, make([]byte, 100)); r.Err() != nil {
+		t.Errorf("a quiet day: %v", r.Err())
+	}
+	choices := make([]byte, 300)
+	for i := range choices { // the seventh of all lamps, again and again
+		choices[i] = 192 + 7
+	}
+	r := Schedule(sys, TERM, choices)
+	if again := Schedule(sys, TERM, choices); r.Broken != "SAFETY" || len(r.Trace) != 2 || again.Chart != r.Chart {
+		t.Errorf("%s after %v, then\n%s", r.Reason, r.Trace, again.Chart)
+	}
+}
