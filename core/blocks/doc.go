@@ -39,7 +39,8 @@
 //	B6  The tail goes first. Of two cached blocks of one chain, the later one is evicted
 //	    first, so that what is left is always the beginning of a prompt: a block behind a gap
 //	    cannot be found, it would only take up room. Kept by Release, which takes a table from
-//	    its end; so a room must not release the head of its table before the tail.
+//	    its end; so a room must not release the head of its table before the tail. (Where a
+//	    block of the chain was quarantined meanwhile, room may be wasted; nothing worse.)
 //	B7  No poisoned prefix. The pool cannot see bytes: whoever publishes says that the block is
 //	    completely filled with the KV of exactly the tokens of its key, and that nobody writes
 //	    to it any more. A key never moves to other bytes: eviction and quarantine forget it.
