@@ -10,7 +10,7 @@ import (
 // twin is a transition into a state that was there already: its key said so.
 type twin struct {
 	from int32 // the state it left
-	by   uint32
+	by   uint16
 	to   int32 // the state it is said to be
 }
 

@@ -5,20 +5,25 @@ package explore
 //
 // The components come in reverse topological order, so that one pass finds both.
 func (x *search[S, E]) judge(q Question) {
+	states, ends := components(x.parent.n, x.successors(q))
 	g := &fairness{
-		sets:  components(len(x.parent), x.successors(q)),
-		chain: make([]int32, len(x.parent)),
-		group: make([]int32, len(x.parent)),
+		chain: make([]int32, x.parent.n),
+		group: make([]int32, x.parent.n),
 		open:  make([]int32, len(x.events)),
 		taken: make([]bool, len(x.events)),
 	}
-	for n, set := range g.sets {
-		for _, v := range set {
+	begin := int32(0)
+	for n, end := range ends {
+		for _, v := range states[begin:end] {
 			g.group[v] = int32(n + 1)
 		}
+		begin = end
 	}
 	trap, traps := int32(-1), 0
-	for n, set := range g.sets {
+	begin = 0
+	for n, end := range ends {
+		set := states[begin:end]
+		begin = end
 		if !x.traps(q, g, int32(n+1), set) {
 			continue
 		}
@@ -46,7 +51,6 @@ func (x *search[S, E]) judge(q Question) {
 
 // fairness is what judge learns as it walks through the components.
 type fairness struct {
-	sets      [][]int32
 	group     []int32 // per state: its component, from 1; 0 if it is done
 	chain     []int32 // per state: deadlines that may still run out from here
 	deadlines int32   // the greatest chain
@@ -56,31 +60,32 @@ type fairness struct {
 }
 
 // successors returns the fair edges of a state for q: none if it is done.
-func (x *search[S, E]) successors(q Question) func(v int32, i int) (to int32, by uint32, ok bool) {
-	return func(v int32, i int) (int32, uint32, bool) {
-		if x.done[v]&q.goal() != 0 || x.from[v]+i >= x.from[v+1] {
-			return 0, 0, false
+func (x *search[S, E]) successors(q Question) func(v int32, i uint32) (to int32, ok bool) {
+	return func(v int32, i uint32) (int32, bool) {
+		k := x.from.at(int(v)) + i
+		if k >= x.from.at(int(v)+1) || x.done.at(int(v))&q.goal() != 0 {
+			return 0, false
 		}
-		k := x.from[v] + i
-		if !q.fair(x.class[x.by[k]]) || x.done[x.to[k]]&q.goal() != 0 {
-			return -1, x.by[k], true
+		to := x.to.at(int(k))
+		if !q.fair(x.class[x.by.at(int(k))]) || x.done.at(int(to))&q.goal() != 0 {
+			return -1, true
 		}
-		return x.to[k], x.by[k], true
+		return to, true
 	}
 }
 
 // traps says whether a fair run can stay in the component for ever, and adds its deadlines
 // to the chain of what follows it.
 func (x *search[S, E]) traps(q Question, g *fairness, own int32, set []int32) bool {
-	if x.done[set[0]]&q.goal() != 0 {
+	if x.done.at(int(set[0]))&q.goal() != 0 {
 		return false
 	}
-	var used []uint32
+	var used []uint16
 	inner, leaving := 0, 0
 	longest := int32(0)
 	for _, v := range set {
-		for k := x.from[v]; k < x.from[v+1]; k++ {
-			by, to := x.by[k], x.to[k]
+		for k := x.from.at(int(v)); k < x.from.at(int(v)+1); k++ {
+			by, to := x.by.at(int(k)), x.to.at(int(k))
 			if !q.fair(x.class[by]) {
 				continue
 			}
@@ -92,7 +97,7 @@ func (x *search[S, E]) traps(q Question, g *fairness, own int32, set []int32) bo
 				used = append(used, by)
 			}
 			g.open[by]++
-			if g.group[to] == own && x.done[to]&q.goal() == 0 {
+			if g.group[to] == own && x.done.at(int(to))&q.goal() == 0 {
 				g.taken[by] = true
 				g.endless = g.endless || expiry > 0
 				inner++
@@ -118,11 +123,12 @@ func (x *search[S, E]) traps(q Question, g *fairness, own int32, set []int32) bo
 }
 
 // components is Tarjan's algorithm without recursion. next(v, i) is the i-th edge of v: to is
-// -1 for one that does not count, ok is false behind the last.
-func components(states int, next func(v int32, i int) (to int32, by uint32, ok bool)) [][]int32 {
+// -1 for one that does not count, ok is false behind the last. It returns the states component
+// by component, and where each component ends.
+func components(states int, next func(v int32, i uint32) (to int32, ok bool)) (flat, ends []int32) {
 	type call struct {
 		v int32
-		i int
+		i uint32
 	}
 	var (
 		order   = make([]int32, states) // when a state was met, from 1
@@ -130,10 +136,9 @@ func components(states int, next func(v int32, i int) (to int32, by uint32, ok b
 		waiting = make([]bool, states)
 		stack   []int32
 		calls   []call
-		sets    [][]int32
-		flat    = make([]int32, 0, states) // the memory of all sets
 		met     int32
 	)
+	flat = make([]int32, 0, states)
 	enter := func(v int32) {
 		met++
 		order[v], low[v], waiting[v] = met, met, true
@@ -147,7 +152,7 @@ func components(states int, next func(v int32, i int) (to int32, by uint32, ok b
 		enter(root)
 		for len(calls) > 0 {
 			c := &calls[len(calls)-1]
-			if to, _, ok := next(c.v, c.i); ok {
+			if to, ok := next(c.v, c.i); ok {
 				c.i++
 				switch {
 				case to < 0:
@@ -166,7 +171,6 @@ func components(states int, next func(v int32, i int) (to int32, by uint32, ok b
 			if low[v] != order[v] {
 				continue
 			}
-			begin := len(flat)
 			for {
 				top := stack[len(stack)-1]
 				stack = stack[:len(stack)-1]
@@ -176,8 +180,8 @@ func components(states int, next func(v int32, i int) (to int32, by uint32, ok b
 					break
 				}
 			}
-			sets = append(sets, flat[begin:])
+			ends = append(ends, int32(len(flat)))
 		}
 	}
-	return sets
+	return flat, ends
 }

@@ -7,22 +7,23 @@ import (
 )
 
 // search is one exploration. States are numbered in the order in which they are found, which
-// is breadth first; only those of the frontier are kept whole.
+// is breadth first. None is kept whole but those on the way to the one at hand: see recall.
 type search[S any, E comparable] struct {
 	sys     System[S, E]
 	o       Options
 	seen    *index
-	parent  []int32  // per state: where it was found from; -1 for the first
-	via     []uint32 // per state: the event that led to it
-	done    []byte   // per state: bit 0 Done, bit 1 DoneAlone
-	events  []E      // every event ever possible, by number
-	class   []Class  // per event
-	number  map[E]uint32
-	from    []int    // per state: the first of its fair edges in to and by; one more at the end
-	to      []int32  // per fair edge: the state it leads to
-	by      []uint32 // per fair edge: its event
-	work    S        // the state that an event is being tried on
-	spare   []S      // states no longer needed, whose memory a Copier may reuse
+	parent  pages[int32]  // per state: where it was found from; -1 for the first
+	via     pages[uint16] // per state: the event that led to it
+	done    pages[byte]   // per state: bit 0 Done, bit 1 DoneAlone
+	events  []E           // every event ever possible, by number
+	class   []Class       // per event
+	number  map[E]uint16
+	from    pages[uint32] // per state: the first of its fair edges in to and by; one more at the end
+	to      pages[int32]  // per fair edge: the state it leads to
+	by      pages[uint16] // per fair edge: its event
+	work    S             // the state that an event is being tried on
+	path    []stand[S]    // the way to the state at hand, one for each depth
+	missing []int32       // scratch of recall
 	sights  []int
 	audit   *audit
 	report  Report
@@ -30,6 +31,15 @@ type search[S any, E comparable] struct {
 	island  Islander[S]
 	witness Witness[S]
 }
+
+// stand is a state that is kept whole.
+type stand[S any] struct {
+	id int32
+	s  S
+}
+
+// eventsMax is how many different events a system may have: their numbers are kept in 16 bits.
+const eventsMax = 1 << 16
 
 const (
 	isDone byte = 1 << iota
@@ -45,7 +55,7 @@ func Run[S any, E comparable](sys System[S, E], o Options) Report {
 	if o.StatesMax == 0 {
 		o.StatesMax = StatesMaxDefault
 	}
-	x := &search[S, E]{sys: sys, o: o, seen: newIndex(), number: map[E]uint32{}, audit: newAudit(o.Audit)}
+	x := &search[S, E]{sys: sys, o: o, seen: newIndex(), number: map[E]uint16{}, audit: newAudit(o.Audit)}
 	x.copier, _ = sys.(Copier[S])
 	x.island, _ = sys.(Islander[S])
 	x.witness, _ = sys.(Witness[S])
@@ -54,7 +64,7 @@ func Run[S any, E comparable](sys System[S, E], o Options) Report {
 	}
 	start := time.Now()
 	finished := x.explore()
-	x.report.States = len(x.parent)
+	x.report.States = x.parent.n
 	x.report.Exploring = time.Since(start)
 	x.sum()
 	if finished {
@@ -72,57 +82,70 @@ func Run[S any, E comparable](sys System[S, E], o Options) Report {
 
 // explore visits all states, breadth first. It returns false if it met a violation or gave up.
 func (x *search[S, E]) explore() bool {
-	first := x.sys.Init()
-	key := x.sys.Key(&first, nil)
+	x.path = []stand[S]{{s: x.sys.Init()}}
+	key := x.sys.Key(&x.path[0].s, nil)
 	x.add(-1, 0, key)
-	frontier, next := []S{first}, []S(nil)
 	var possible []E
-	at := int32(0)
-	for len(frontier) > 0 {
-		for i := range frontier {
-			s := &frontier[i]
-			x.done = append(x.done, x.over(s))
-			x.from = append(x.from, len(x.to))
-			possible = x.sys.Events(s, possible[:0])
-			for _, e := range possible {
-				n := x.intern(e)
-				if x.o.Ask == PROMPT && (x.class[n] == Timer || x.class[n] == Retry) {
-					continue
-				}
-				x.copy(s)
-				x.report.Transitions++
-				if err := attempt(x.sys, &x.work, e); err != nil {
-					x.fail("SAFETY", err.Error(), append(x.trace(at), e))
-					return false
-				}
-				x.look(&x.work)
-				key = x.sys.Key(&x.work, key[:0])
-				id, old := x.add(at, n, key)
-				if old {
-					x.audit.offer(twin{at, n, id})
-				} else {
-					next = append(next, x.work)
-					x.renew()
-				}
-				x.edge(at, id, n)
+	for at, depth, end := int32(0), 0, int32(1); at < end; at++ {
+		s := x.recall(at, depth)
+		x.done.add(x.over(s))
+		x.from.add(uint32(x.to.n))
+		possible = x.sys.Events(s, possible[:0])
+		for _, e := range possible {
+			n := x.intern(e)
+			if x.o.Ask == PROMPT && (x.class[n] == Timer || x.class[n] == Retry) {
+				continue
 			}
-			at++
-			if len(x.parent) > x.o.StatesMax {
-				x.report.Capped = true
+			x.copy(&x.work, s)
+			x.report.Transitions++
+			if err := attempt(x.sys, &x.work, e); err != nil {
+				x.fail("SAFETY", err.Error(), append(x.trace(at), e))
 				return false
 			}
+			x.look(&x.work)
+			key = x.sys.Key(&x.work, key[:0])
+			id, old := x.add(at, n, key)
+			if old {
+				x.audit.offer(twin{at, n, id})
+			}
+			x.edge(at, id, n)
 		}
-		if x.copier != nil {
-			x.spare = append(x.spare, frontier...)
+		if x.parent.n > x.o.StatesMax {
+			x.report.Capped = true
+			return false
 		}
-		clear(frontier)
-		frontier, next = next, frontier[:0]
-		if len(frontier) > 0 {
-			x.report.Depth++
+		if at+1 == end && x.parent.n > int(end) { // those of one depth are through
+			end = int32(x.parent.n)
+			depth++
+			x.report.Depth = depth
 		}
 	}
-	x.from = append(x.from, len(x.to))
+	x.from.add(uint32(x.to.n))
 	return true
+}
+
+// recall makes a state again, by its events from the last state on the way to it that is still
+// there. States of one depth that follow each other share most of that way, because they are
+// numbered in the order of the states before them: to go through all of one depth takes a few
+// events per state, and memory for one state per depth, where whole states of two depths would
+// not fit.
+func (x *search[S, E]) recall(id int32, depth int) *S {
+	for ; depth >= len(x.path) || x.path[depth].id != id; depth-- {
+		x.missing = append(x.missing, id)
+		id = x.parent.at(int(id))
+	}
+	for n := len(x.missing); n > 0; n = len(x.missing) {
+		id, x.missing = x.missing[n-1], x.missing[:n-1]
+		if depth++; depth == len(x.path) {
+			x.path = append(x.path, stand[S]{})
+		}
+		x.copy(&x.path[depth].s, &x.path[depth-1].s)
+		x.path[depth].id = id
+		if err := x.sys.Apply(&x.path[depth].s, x.events[x.via.at(int(id))]); err != nil {
+			panic(fmt.Sprintf("explore: an event that went well now says %q: Apply must do the same each time", err))
+		}
+	}
+	return &x.path[depth].s
 }
 
 // attempt applies e; a panic of the system is a violation like any other.
@@ -135,41 +158,31 @@ func attempt[S any, E comparable](sys Path[S, E], s *S, e E) (err error) {
 	return sys.Apply(s, e)
 }
 
-// copy makes work equal to s.
-func (x *search[S, E]) copy(s *S) {
+// copy makes dst equal to src.
+func (x *search[S, E]) copy(dst, src *S) {
 	if x.copier == nil {
-		x.work = x.sys.Clone(s)
+		*dst = x.sys.Clone(src)
 		return
 	}
-	x.copier.CopyInto(&x.work, s)
+	x.copier.CopyInto(dst, src)
 }
 
-// renew gives work memory of its own, now that what was in it stands in the frontier.
-func (x *search[S, E]) renew() {
-	var none S
-	x.work = none
-	if n := len(x.spare); n > 0 {
-		x.work, x.spare[n-1] = x.spare[n-1], none
-		x.spare = x.spare[:n-1]
-	}
-}
-
-func (x *search[S, E]) add(from int32, by uint32, key []byte) (id int32, old bool) {
+func (x *search[S, E]) add(from int32, by uint16, key []byte) (id int32, old bool) {
 	id, old = x.seen.find(key)
 	if !old {
-		x.parent = append(x.parent, from)
-		x.via = append(x.via, by)
+		x.parent.add(from)
+		x.via.add(by)
 	}
 	return id, old
 }
 
 // edge remembers a transition that some question counts as fair. Done states need none:
 // a run that reaches one has kept its promise.
-func (x *search[S, E]) edge(from, to int32, by uint32) {
+func (x *search[S, E]) edge(from, to int32, by uint16) {
 	for _, q := range []Question{TERM, ALONE, PROMPT} {
-		if x.o.Ask&q != 0 && q.fair(x.class[by]) && x.done[from]&q.goal() == 0 {
-			x.to = append(x.to, to)
-			x.by = append(x.by, by)
+		if x.o.Ask&q != 0 && q.fair(x.class[by]) && x.done.at(int(from))&q.goal() == 0 {
+			x.to.add(to)
+			x.by.add(by)
 			return
 		}
 	}
@@ -194,10 +207,13 @@ func (x *search[S, E]) over(s *S) byte {
 	return d
 }
 
-func (x *search[S, E]) intern(e E) uint32 {
+func (x *search[S, E]) intern(e E) uint16 {
 	n, ok := x.number[e]
 	if !ok {
-		n = uint32(len(x.events))
+		if len(x.events) == eventsMax {
+			panic("explore: too many different events: raise eventsMax")
+		}
+		n = uint16(len(x.events))
 		x.number[e] = n
 		x.events = append(x.events, e)
 		x.class = append(x.class, x.sys.Class(e))
@@ -238,8 +254,8 @@ func (x *search[S, E]) sum() {
 // trace lists the events of a shortest way to state i.
 func (x *search[S, E]) trace(i int32) []E {
 	var t []E
-	for ; i > 0; i = x.parent[i] {
-		t = append(t, x.events[x.via[i]])
+	for ; i > 0; i = x.parent.at(int(i)) {
+		t = append(t, x.events[x.via.at(int(i))])
 	}
 	slices.Reverse(t)
 	return t

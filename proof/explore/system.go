@@ -123,6 +123,6 @@ type Options struct {
 	Audit     int      // of how many states that were met twice the key is doubted; not for keys that identify states by symmetry
 }
 
-// StatesMaxDefault keeps a run that nobody limited below about 1 GiB: a state costs 24 bytes of
-// index, 8 of trace and 8 for each fair event out of it, and the frontier holds whole states.
+// StatesMaxDefault keeps a run that nobody limited below about 1 GiB: a state costs 45 bytes,
+// 6 for each fair event out of it, and 20 more while liveness is judged.
 const StatesMaxDefault = 5_000_000
