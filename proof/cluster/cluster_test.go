@@ -35,9 +35,13 @@ func walk(t *testing.T, sys explore.Path[World, Event], ask explore.Question) {
 // TestClusterEnds: whatever breaks and whichever timer fires, everything ends.
 func TestClusterEnds(t *testing.T) { walk(t, New(scope()), explore.TERM) }
 
-// TestClusterNeedsNoTimer: workers crash, links break, clients leave, and yet no request waits
+// TestClusterNeedsNoTimer: workers crash and are restarted, links break, clients leave, and yet no request waits
 // for a timer: the gateway and the workers notice everything between them.
-func TestClusterNeedsNoTimer(t *testing.T) { walk(t, New(scope()), explore.PROMPT) }
+func TestClusterNeedsNoTimer(t *testing.T) {
+	sc := scope()
+	sc.Back = true
+	walk(t, New(sc), explore.PROMPT)
+}
 
 // TestClusterServes: where nothing breaks, every request is served. Without it the walks above
 // could be about clusters that refuse everything.

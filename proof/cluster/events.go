@@ -85,8 +85,14 @@ var kindTable = [kinds]struct {
 	restartD: {explore.Environment, "decode %d restarts"},
 }
 
-func (s *System) Init() World                 { return s.newWorld() }
-func (s *System) Class(e Event) explore.Class { return kindTable[e.Kind].class }
+func (s *System) Init() World { return s.newWorld() }
+
+func (s *System) Class(e Event) explore.Class {
+	if s.scope.Back && (e.Kind == restartP || e.Kind == restartD) {
+		return explore.Progress
+	}
+	return kindTable[e.Kind].class
+}
 
 // Done: every request has ended once, no leg is left, every core is idle.
 func (s *System) Done(w *World) bool {

@@ -50,7 +50,9 @@ func sightOf(k Kind) string { return strings.ReplaceAll(kindTable[k].name, "%d",
 const choicesMax = 600
 
 func play(scope uint8, choices []byte, saw func(string)) error {
-	r := explore.Schedule(watched{New(crowd()), saw}, questions[int(scope)%len(questions)], choices[:min(len(choices), choicesMax)])
+	ask, sc := questions[int(scope)%len(questions)], crowd()
+	sc.Back = ask == explore.PROMPT
+	r := explore.Schedule(watched{New(sc), saw}, ask, choices[:min(len(choices), choicesMax)])
 	return r.Err()
 }
 

@@ -20,6 +20,7 @@ type Scope struct {
 	Blocks   int // of every pool
 	Limits   relay.Limits
 	Faults   Faults
+	Back     bool // a crashed worker is restarted for sure: without one for a request, only a timer ends it
 }
 
 // Faults is how often each thing may go wrong in a whole walk. With few of each, most requests
