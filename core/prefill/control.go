@@ -43,7 +43,7 @@ func (c *Core) request(now time.Duration, ev *Event, out *Effects) {
 		c.move(e, Queued, now)
 		c.sooner(e, ev.Deadline)
 	}
-	e.hasReq = true
+	e.hasReq, e.keys = true, ev.Keys
 	out.add(Effect{Kind: Accept, Room: e.id})
 }
 
@@ -55,6 +55,8 @@ func (c *Core) inadmissible(ev *Event, half *entry) room.Cause {
 		return room.ClientError
 	case half != nil && int(half.tokens) != ev.Tokens:
 		return room.Internal // the gateway gave the two legs different prompts
+	case len(ev.Keys) > ev.Tokens/room.BlockTokens:
+		return room.Internal // a key for a block that the prompt does not fill
 	case c.draining && half == nil:
 		return room.Overload
 	case c.count[NeedsPrealloc]+c.count[Queued] >= int32(c.cfg.QueuedMax):

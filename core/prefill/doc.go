@@ -53,6 +53,10 @@
 //	    so that a short one does not wait for the whole of a long one (sched.S4, S5).
 //	P10 Bounded. QueuedMax rooms wait and as many half rooms, whose Request is missing;
 //	    RunningMax are in flight; tombstones and floors have limits in core/room.
+//	P11 No poisoned prefix. A block is published when the step that filled it came home well,
+//	    and its room was not given up; what is published is never written again (blocks.B4,
+//	    B7). A room that enters takes what it finds, except that its last token is always
+//	    computed, for its logits; what it found moves as the first chunks, without a step.
 //
 // A driver owes the core: one StepDone for each Step, one WriteDone for each Write, whatever
 // becomes of the link, and the LinkEnd of every connection; anything else it may lose, repeat

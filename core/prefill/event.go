@@ -3,6 +3,7 @@ package prefill
 import (
 	"time"
 
+	"baton/core/blocks"
 	"baton/core/room"
 )
 
@@ -13,7 +14,8 @@ const (
 	NoEvent EventKind = iota
 
 	// Request: the gateway opens the leg of a room. Room, Tokens (length of the prompt),
-	// Deadline (absolute, in the core's clock). Exactly one Accept or Refuse answers it.
+	// Deadline (absolute, in the core's clock), Keys (of the prompt's complete blocks; fewer or
+	// none if it shall not use the prefix cache). Exactly one Accept or Refuse answers it.
 	Request
 	// Abort: the gateway ends the leg, for Cause. It may overtake its Request.
 	Abort
@@ -46,6 +48,7 @@ type Event struct {
 	Kind     EventKind
 	Room     room.ID
 	Tokens   int           // Request: length of the prompt
+	Keys     []blocks.Key  // Request: Keys[i] names tokens 0 to (i+1)·BlockTokens; never written again
 	Deadline time.Duration // Request: when the request's time is over
 	Cause    room.Cause    // Abort
 	Lease    room.Lease    // WriteDone
@@ -86,7 +89,8 @@ const (
 	// Settle: send Settled to the decode worker whose boot is Settled.Lease.Boot; drop it if
 	// that worker is not linked.
 	Settle
-	// Freed: these blocks of a room have just become free. Room, Blocks.
+	// Freed: these blocks of a room have just become free. Room, Blocks. Those that went to the
+	// prefix cache, or that another room reads, are not among them.
 	Freed
 	// End: an accepted leg is over, nothing of it is in flight. Room, Outcome.
 	End
@@ -127,6 +131,7 @@ type StepItem struct {
 	From, To int32
 	Last     bool    // To is the end of the prompt
 	Blocks   []int32 // the room's whole block table, from token 0
+	Cached   int32   // tokens that the room found here, all before From of its first item; their blocks are read only
 }
 
 // Effects is a list of effects in the order in which they must be done.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"baton/core/blocks"
 	"baton/core/room"
 	"baton/proof/transcript"
 )
@@ -43,7 +44,8 @@ func event(kind string, a *transcript.Args, now time.Duration) Event {
 	id, l := room.ID(a.Num("room")), room.Lease{Boot: room.Boot(max(1, a.Num("boot"))), Seq: uint64(a.Num("lease"))}
 	switch kind {
 	case "request":
-		return Event{Kind: Request, Room: id, Tokens: a.Num("tokens"), Deadline: now + a.Time("left")}
+		prompt, _ := a.Text("prompt")
+		return Event{Kind: Request, Room: id, Tokens: a.Num("tokens"), Keys: keysOf(prompt), Deadline: now + a.Time("left")}
 	case "abort":
 		return Event{Kind: Abort, Room: id, Cause: a.Cause()}
 	case "prealloc":
@@ -72,6 +74,15 @@ func event(kind string, a *transcript.Args, now time.Duration) Event {
 	return Event{}
 }
 
+// keysOf gives the keys of a prompt, a letter for the tokens of a complete block.
+func keysOf(prompt string) []blocks.Key {
+	keys := make([]blocks.Key, len(prompt))
+	for i := range keys {
+		copy(keys[i][:], prompt[:i+1])
+	}
+	return keys
+}
+
 func describe(e Effect) string {
 	switch e.Kind {
 	case Accept:
@@ -84,6 +95,9 @@ func describe(e Effect) string {
 			s := fmt.Sprintf("room %d tokens %d-%d of blocks %v", it.Room, it.From, it.To, it.Blocks)
 			if it.Chunk < 0 {
 				s += " unsent"
+			}
+			if it.Cached > 0 {
+				s += fmt.Sprintf(" after %d found", it.Cached)
 			}
 			if it.Last {
 				s += " last"

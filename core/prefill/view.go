@@ -75,20 +75,28 @@ func (c *Core) Idle() bool { return c.live.Len() == 0 }
 
 // AppendState appends a canonical form of the core's state: two cores of one configuration
 // with equal bytes answer every future alike, up to the numbers of blocks and the causes of
-// failures, on which nothing here branches. Times are left out: a timer counts as armed or
+// failures, on which nothing here branches. (Blocks that several rooms hold count as the same if
+// they have a key; others are shared only behind a quarantine, which this core never asks for.) Times are left out: a timer counts as armed or
 // not, and that follows from its room's phase.
 func (c *Core) AppendState(b []byte) []byte {
 	b = append(b, byte(c.live.Len()), byte(c.tombs.Len()), byte(len(c.floors)), bit(c.draining))
-	// These follow from the rooms, if there is no mistake; here they let the explorer see one.
-	n := c.pool.Count()
-	for _, x := range [...]int{n.Free, n.Cached, n.Quarantined, int(c.stepping)} {
-		b = binary.AppendUvarint(b, uint64(x))
-	}
+	// Counts follow from the rooms, if there is no mistake; here they let the explorer see one.
+	b = c.pool.AppendState(b)
+	b = binary.AppendUvarint(b, uint64(c.stepping))
 	for _, x := range c.count {
 		b = binary.AppendUvarint(b, uint64(x))
 	}
 	for i := c.live.First(); i != room.None; i = c.live.Next(i) {
-		b = c.rooms[i].appendState(b)
+		e := &c.rooms[i]
+		b = e.appendState(b)
+		n := len(e.keys)
+		b = binary.AppendUvarint(b, uint64(n))
+		if n > 0 { // the last key names them all
+			b = append(b, e.keys[n-1][:]...)
+			for _, block := range e.blocks {
+				b = c.pool.AppendBlock(b, block)
+			}
+		}
 	}
 	for i := range c.tombs.Len() {
 		s := c.tombs.At(i)
@@ -108,7 +116,7 @@ func (e *entry) appendState(b []byte) []byte {
 	b = append(b, byte(e.phase), bit(e.hasReq)|bit(e.inStep)<<1)
 	b = appendLease(b, e.lease)
 	b = binary.AppendUvarint(b, uint64(e.conn))
-	for _, n := range [...]int32{e.tokens, e.from, e.computed, e.chunks, int32(len(e.blocks)), int32(len(e.out))} {
+	for _, n := range [...]int32{e.tokens, e.from, e.cached, e.computed, e.chunks, int32(len(e.blocks)), int32(len(e.out))} {
 		b = binary.AppendUvarint(b, uint64(n))
 	}
 	if e.inStep {

@@ -3,6 +3,7 @@ package prefill
 import (
 	"time"
 
+	"baton/core/blocks"
 	"baton/core/room"
 	"baton/core/sched"
 )
@@ -31,23 +32,32 @@ func (c *Core) stepDone(now time.Duration, results []Result, out *Effects) {
 	}
 }
 
-// computed moves the chunk just computed, while the next one is computed.
+// computed moves the chunk just computed, while the next one is computed, and lets later rooms
+// find what it filled (P11).
 func (c *Core) computed(now time.Duration, e *entry, out *Effects) {
-	from, to := max(e.computed, e.from), e.stepTo
+	from, to := e.computed, e.stepTo
 	e.computed = to
-	last := to == e.tokens
-	if from < to { // decode has none of it, or not all
-		first := from / room.BlockTokens
-		out.add(Effect{
-			Kind: Write, Room: e.id, Lease: e.lease, Conn: e.conn, Chunk: e.chunks, FirstBlock: first,
-			Blocks: e.blocks[first:room.BlocksFor(int(to))], Last: last,
-		})
-		e.out = append(e.out, e.chunks)
-		e.chunks++
+	e.write(from, to, out)
+	if a, b := int(from/room.BlockTokens), min(int(to/room.BlockTokens), len(e.keys)); a < b {
+		c.pool.Publish(e.blocks[a:b], e.keys[a:b])
 	}
-	if last {
+	if to == e.tokens {
 		c.move(e, Writing, now)
 	}
+}
+
+// write moves the tokens from from to to, less those that decode has already.
+func (e *entry) write(from, to int32, out *Effects) {
+	if from = max(from, e.from); from >= to {
+		return
+	}
+	first := from / room.BlockTokens
+	out.add(Effect{
+		Kind: Write, Room: e.id, Lease: e.lease, Conn: e.conn, Chunk: e.chunks, FirstBlock: first,
+		Blocks: e.blocks[first:room.BlocksFor(int(to))], Last: to == e.tokens,
+	})
+	e.out = append(e.out, e.chunks)
+	e.chunks++
 }
 
 // writeDone takes one write home. That says nothing about whether the chunk arrived.
@@ -114,9 +124,8 @@ func (c *Core) settle(now time.Duration, e *entry, out *Effects) {
 	if e.busy() || !e.outcome.Ended() {
 		c.impossible(e, e.id, "settled while its step or a write is under way")
 	}
-	if e.blocks != nil {
-		c.pool.Release(e.blocks)
-		out.add(Effect{Kind: Freed, Room: e.id, Blocks: e.blocks})
+	if freed := c.pool.Release(e.blocks); len(freed) > 0 {
+		out.add(Effect{Kind: Freed, Room: e.id, Blocks: freed})
 	}
 	chunks := 0
 	if e.outcome.Kind == room.Success {
@@ -149,20 +158,19 @@ func (c *Core) schedule(now time.Duration, out *Effects) {
 	budget := sched.NewBudget(c.cfg.ChunkTokens)
 	for i := c.live.First(); i != room.None && !budget.Full(); i = c.live.Next(i) {
 		e := &c.rooms[i]
-		if e.phase != Computing && e.phase != Queued {
+		if e.phase != Computing && (e.phase != Queued || pool.Closed() || places.Closed()) {
 			continue
 		}
-		fits := budget.Fits(e.tokens - e.computed)
+		found, cost := c.cached(e)
+		fits := budget.Fits(e.tokens - found)
 		if e.phase == Queued {
-			n := room.BlocksFor(int(e.tokens))
 			if !fits {
 				pool.Close() // no place in this step; nobody may overtake
 			}
-			if !places.Take(1) || !pool.Take(n) {
+			if !places.Take(1) || !pool.Take(cost) {
 				continue
 			}
-			e.blocks = c.pool.Take(n)
-			c.move(e, Computing, now)
+			c.enter(now, e, out)
 		}
 		if fits {
 			budget.Add(i, e.tokens-e.computed)
@@ -181,14 +189,45 @@ func (c *Core) schedule(now time.Duration, out *Effects) {
 	out.add(Effect{Kind: Step, Items: items})
 }
 
+// cached returns how many tokens of the prompt need not be computed, and what the room's blocks
+// cost of those that the pool could give; nothing, once it has them.
+func (c *Core) cached(e *entry) (tokens int32, cost int) {
+	if e.phase != Queued {
+		return e.computed, 0
+	}
+	n, idle := c.pool.Find(e.prefix())
+	return int32(n * room.BlockTokens), room.BlocksFor(int(e.tokens)) - n + idle
+}
+
+// prefix returns the keys of what a room may take from the cache: never its last token, for
+// whose logits it is here.
+func (e *entry) prefix() []blocks.Key {
+	return e.keys[:min(len(e.keys), int(e.tokens-1)/room.BlockTokens)]
+}
+
+// enter gives a room its blocks. What it finds of its prompt moves at once, in pieces of the
+// size of a step.
+func (c *Core) enter(now time.Duration, e *entry, out *Effects) {
+	e.blocks = c.pool.Match(e.prefix())
+	e.cached = int32(len(e.blocks) * room.BlockTokens)
+	e.blocks = append(e.blocks, c.pool.Take(room.BlocksFor(int(e.tokens))-len(e.blocks))...)
+	c.move(e, Computing, now)
+	for e.computed < e.cached {
+		to := min(e.computed+int32(c.cfg.ChunkTokens), e.cached)
+		e.write(e.computed, to, out)
+		e.computed = to
+	}
+}
+
 // item puts a room into the step that is being made.
 func (c *Core) item(e *entry, to int32) StepItem {
 	chunk := e.chunks
 	if to <= e.from {
 		chunk = -1
 	}
+	c.pool.Own(e.blocks[e.computed/room.BlockTokens : room.BlocksFor(int(to))])
 	e.inStep, e.stepTo = true, to
-	return StepItem{Room: e.id, Chunk: chunk, From: e.computed, To: to, Last: to == e.tokens, Blocks: e.blocks}
+	return StepItem{Room: e.id, Chunk: chunk, From: e.computed, To: to, Last: to == e.tokens, Blocks: e.blocks, Cached: e.cached}
 }
 
 func (c *Core) impossible(e *entry, id room.ID, what string) {
