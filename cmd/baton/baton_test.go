@@ -83,7 +83,10 @@ func TestBadFlagsAreRefusedByName(t *testing.T) {
 		{[]string{"serve", "--drain-timeout", "0s"}, "--drain-timeout 0s"},
 		{[]string{"serve", "--sse-keepalive", "0"}, "--sse-keepalive 0s: want at least 100ms, or a negative time"},
 		{[]string{"serve", "--sse-keepalive", "99ms"}, "--sse-keepalive 99ms: want at least 100ms"},
-		{[]string{"serve", "--body-bytes", "1"}, "--body-bytes 1: want at least 1024"},
+		{[]string{"serve", "--body-bytes", "1"}, "--body-bytes 1: want 1024 to 67108864"},
+		{[]string{"serve", "--body-bytes", "67108865"}, "--body-bytes 67108865: want 1024 to 67108864, which is what all bodies"},
+		{[]string{"serve", "--kv-tokens", "268435456", "--prefill", "9"}, "--kv-tokens 268435456 for each of 10 workers needs "},
+		{[]string{"worker", "--role", "unified", "--workers", "0"}, "--workers 0: want 1 to 1024"},
 		{[]string{"serve", "--max-queued-requests", "-1"}, "--max-queued-requests -1"},
 		{[]string{"serve", "--request-timeout", "0s"}, "--request-timeout 0s"},
 		{[]string{"serve", "--request-timeout", "9999h"}, "--request-timeout 9999h0m0s: want more than 0s, at most 168h0m0s"},
@@ -130,7 +133,7 @@ func TestBadFlagsAreRefusedByName(t *testing.T) {
 func TestWorkersGetWhatTheFleetWasGiven(t *testing.T) {
 	f := serveFlags{prefill: 1, decode: 1, threads: 3, model: "m.gguf", kv: "f32", level: "debug", batch: 5, running: 7, chunkTokens: 64, kvTokens: 99}
 	got := strings.Join(f.workerArgs("decode", "decode-0"), " ")
-	want := "worker --role decode --name decode-0 --model m.gguf --log-level debug --threads 3 --kv-tokens 99 --kv f32 --chunk-tokens 64 --max-running 5 --max-queued-requests 7 --child"
+	want := "worker --role decode --name decode-0 --model m.gguf --log-level debug --threads 3 --kv-tokens 99 --workers 2 --kv f32 --chunk-tokens 64 --max-running 5 --max-queued-requests 7 --child"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -20,6 +20,7 @@ import (
 	"baton/engine/kernel"
 	"baton/engine/model"
 	"baton/engine/weights/store"
+	"baton/serve/door"
 	"baton/serve/fleet"
 	"baton/serve/gateway"
 	"baton/serve/leg"
@@ -88,7 +89,7 @@ Twice: everything stops at once. Exit codes: 0 every request ended, 1 some did n
 	fl.IntVar(&f.unified, "unified", 0, "unified workers instead, each doing both; --unified is one, --unified=N more")
 	fl.Lookup("unified").NoOptDefVal = "1"
 	fl.IntVar(&f.threads, "threads", 0, "engine threads per worker (default: cores / workers, at least 1)")
-	fl.IntVar(&f.kvTokens, "kv-tokens", 0, "tokens in each worker's KV pool (default: from the memory that is free)")
+	fl.IntVar(&f.kvTokens, "kv-tokens", 0, "tokens in each worker's KV pool (default: all workers' pools share half of the memory that is free)")
 	fl.StringVar(&f.kv, "kv", "bf16", "number format of the KV cache: bf16 or f32")
 	fl.IntVar(&f.chunkTokens, "chunk-tokens", 512, "prompt tokens per engine step")
 	fl.IntVar(&f.batch, "max-batch", 32, "requests that one worker computes at the same time")
@@ -143,8 +144,8 @@ func (f *serveFlags) check() error {
 		return fmt.Errorf("--drain-timeout %v: want more than 0s; 1ms ends live requests at once", f.drain)
 	case f.keepalive >= 0 && f.keepalive < keepaliveLeast:
 		return fmt.Errorf("--sse-keepalive %v: want at least %v, or a negative time for no comments at all", f.keepalive, keepaliveLeast)
-	case f.bodyBytes < bodyBytesLeast:
-		return fmt.Errorf("--body-bytes %d: want at least %d", f.bodyBytes, bodyBytesLeast)
+	case f.bodyBytes < bodyBytesLeast || f.bodyBytes > door.BytesMax:
+		return fmt.Errorf("--body-bytes %d: want %d to %d, which is what all bodies under way may have together", f.bodyBytes, bodyBytesLeast, int64(door.BytesMax))
 	}
 	return kernel.Check() // of the environment that workers inherit
 }
@@ -176,8 +177,12 @@ func (f *serveFlags) run() error {
 	}
 	defer file.Close()
 	// First, because a file of another architecture often has another tokenizer too.
-	if _, err := model.ReadConfig(file); err != nil {
+	shape, err := model.ReadConfig(file)
+	if err != nil {
 		return fmt.Errorf("%s: %w", src.Name, err)
+	}
+	if err := worker.Together(f.workers(), worker.Sizes{KVTokens: f.kvTokens, KV: f.kv}, &shape); err != nil {
+		return err
 	}
 	text, err := gateway.NewText(file)
 	if err != nil {
@@ -221,14 +226,17 @@ func (f *serveFlags) modelName(resolved string) string {
 	return strings.TrimSuffix(filepath.Base(resolved), ".gguf")
 }
 
+// workers is how many there are on this machine.
+func (f *serveFlags) workers() int { return f.prefill + f.decode + f.unified }
+
 // workerArgs is the command line of one worker process.
 func (f *serveFlags) workerArgs(role, name string) []string {
 	threads := f.threads
 	if threads == 0 {
-		threads = fleet.Threads(f.prefill + f.decode + f.unified)
+		threads = fleet.Threads(f.workers())
 	}
 	args := []string{"worker", "--role", role, "--name", name, "--model", f.model, "--log-level", f.level,
-		"--threads", strconv.Itoa(threads), "--kv-tokens", strconv.Itoa(f.kvTokens), "--kv", f.kv,
+		"--threads", strconv.Itoa(threads), "--kv-tokens", strconv.Itoa(f.kvTokens), "--workers", strconv.Itoa(f.workers()), "--kv", f.kv,
 		"--chunk-tokens", strconv.Itoa(f.chunkTokens), "--max-running", strconv.Itoa(f.batch),
 		// A worker holds at most what the gateway lets run; then only the gateway refuses.
 		"--max-queued-requests", strconv.Itoa(f.running), "--child"}

@@ -90,6 +90,7 @@ Twice: everything stops at once.`,
 	fl.StringVar(&c.Link, "link", "127.0.0.1:0", "address for links of decode workers, `HOST:PORT`; prefill only")
 	fl.IntVar(&c.Sizes.Threads, "threads", 0, "engine threads (default: one per core)")
 	fl.IntVar(&c.Sizes.KVTokens, "kv-tokens", 0, "tokens in the KV pool (default: from the memory that is free)")
+	fl.IntVar(&c.Sizes.Workers, "workers", worker.WorkersDefault, "workers on this machine, with this one, that share the memory that is free")
 	fl.IntVar(&c.Sizes.MaxRunning, "max-running", worker.RunningDefault, "rooms that compute at the same time")
 	fl.IntVar(&c.Sizes.MaxQueued, "max-queued-requests", worker.QueuedDefault, "rooms that may wait; more get 429")
 	fl.IntVar(&c.Sizes.ChunkTokens, "chunk-tokens", worker.ChunkDefault, "prompt tokens per engine step")
@@ -134,7 +135,7 @@ func noZero(z *worker.Sizes) error {
 		name       string
 		v, lo, max int
 	}{{"max-running", z.MaxRunning, 1, worker.RunningMax}, {"max-queued-requests", z.MaxQueued, 1, worker.QueuedMax},
-		{"chunk-tokens", z.ChunkTokens, room.BlockTokens, worker.ChunkMax}} {
+		{"chunk-tokens", z.ChunkTokens, room.BlockTokens, worker.ChunkMax}, {"workers", z.Workers, 1, worker.WorkersMax}} {
 		if flag.v == 0 {
 			return fmt.Errorf("--%s 0: want %d to %d", flag.name, flag.lo, flag.max)
 		}

@@ -39,6 +39,11 @@ func (k *KV) Block(i int32) []byte {
 	return k.area[int(i)*k.bytes : (int(i)+1)*k.bytes : (int(i)+1)*k.bytes]
 }
 
+// BlockBytes returns the size of a block of KV of this model, before anything of it is loaded.
+func (c *Config) BlockBytes(t DType) int {
+	return kernel.KVLayout{Layers: c.Layers, KVHeads: c.KVHeads, HeadDim: c.HeadDim, Type: t}.BlockBytes()
+}
+
 // Blocks returns the number of blocks.
 func (k *KV) Blocks() int { return k.blocks }
 

@@ -147,17 +147,18 @@ func TestF89NoHalfADispatch(t *testing.T) {
 }
 
 // Given two pairs whose prefill workers are all away, one gone and one not healthy, when a
-// request comes, then no decode worker does the work in silence: it is refused, and health says
-// that the gateway does not serve.
+// request comes, then no decode worker does the work in silence: it is refused, and the refusal
+// and health name the role that is missing.
 // llm-d: llm-d-router issue #2427, PR #2521.
 func TestF94DecodeDoesNotPrefillInSilence(t *testing.T) {
 	r := newFront(t, 2, nil)
 	r.g.Leave(context.Background(), r.prefills[0].id)
 	r.says(r.prefills[1], false)
-	if a := r.chat(""); a.status != 503 || !strings.Contains(a.body, "no worker") {
+	const missing = "no prefill worker is ready to take requests"
+	if a := r.chat(""); a.status != 503 || !strings.Contains(a.body, missing) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if h := r.health(); h.OK || h.Workers != 2 {
+	if h := r.health(); h.OK || h.Workers != 2 || h.Reason != missing {
 		t.Errorf("health says %+v", h)
 	}
 	for _, d := range r.decodes {

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,10 +19,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"baton/core/room"
 	"baton/engine/recall"
 	"baton/engine/weights/gguf"
 	"baton/serve/gateway"
+	"baton/serve/observe/logrules"
 	"baton/serve/worker"
 )
 
@@ -78,33 +77,6 @@ func runChild(role, name string) int {
 	return 0
 }
 
-// logRules is a log that holds its writers to the keys of serve/observe.
-type logRules struct{ t *testing.T }
-
-func (h logRules) Enabled(context.Context, slog.Level) bool { return true }
-func (h logRules) WithAttrs([]slog.Attr) slog.Handler       { return h }
-func (h logRules) WithGroup(string) slog.Handler            { return h }
-
-func (h logRules) Handle(_ context.Context, r slog.Record) error {
-	r.Attrs(func(a slog.Attr) bool {
-		switch a.Key {
-		case "room", "lease", "rid", "worker", "peer", "phase", "event", "after", "detail":
-		case "outcome":
-			if o := a.Value.String(); o != "success" && o != "failed" && o != "aborted" {
-				h.t.Errorf("%q: outcome %q", r.Message, o)
-			}
-		case "cause":
-			if !slices.ContainsFunc(room.Causes(), func(c room.Cause) bool { return c.String() == a.Value.String() }) {
-				h.t.Errorf("%q: cause %q is not a cause's name", r.Message, a.Value)
-			}
-		default:
-			h.t.Errorf("%q: key %q", r.Message, a.Key)
-		}
-		return true
-	})
-	return nil
-}
-
 // rig is a running fleet of real processes.
 type rig struct {
 	*testing.T
@@ -133,7 +105,7 @@ func config(t *testing.T) Config {
 		t.Fatal(err)
 	}
 	return Config{
-		Listen: "127.0.0.1:0", Prefill: 1, Decode: 1, Secret: secretName, Log: slog.New(logRules{t}),
+		Listen: "127.0.0.1:0", Prefill: 1, Decode: 1, Secret: secretName, Log: logrules.New(t),
 		Gateway: gateway.Config{Model: "recall", Text: text},
 		Command: func(role, name string) *exec.Cmd {
 			cmd := exec.Command(os.Args[0])

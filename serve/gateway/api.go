@@ -15,6 +15,7 @@ import (
 
 	"baton/core/room"
 	"baton/serve/door"
+	"baton/serve/observe"
 	"baton/serve/openai"
 )
 
@@ -185,7 +186,7 @@ func (g *Gateway) admitted(w http.ResponseWriter) (status, *openai.Error) {
 		w.Header().Set("Connection", "close")
 		return s, unavailable("the server is shutting down and takes no new requests")
 	case s.contextTokens == 0:
-		return s, unavailable("no worker is ready to take requests")
+		return s, unavailable(s.missing)
 	}
 	return s, nil
 }
@@ -221,12 +222,12 @@ func (g *Gateway) checkModel(name string) *openai.Error {
 // what went wrong in words that the client does not get.
 func (g *Gateway) finished(c *call, o room.Outcome, after time.Duration, saw string) {
 	g.metrics.ended(c, o, after)
-	attrs := []any{"rid", c.rid, "room", c.room.String(), "outcome", o.Kind.String(), "cause", o.Cause.String(),
-		"after", after.Round(time.Microsecond), "worker", c.decode, "peer", c.prefill}
-	if saw != "" {
-		attrs = append(attrs, "detail", saw)
+	id := ""
+	if c.room != 0 { // it was placed
+		id = c.room.String()
 	}
-	g.log.Info("request ended", attrs...)
+	g.log.Info("request ended", "rid", c.rid, observe.Known("room", id), "outcome", o.Kind.String(), observe.Known("cause", o.Cause.String()),
+		"after", after.Round(time.Microsecond), observe.Known("worker", c.decode), observe.Known("peer", c.prefill), observe.Known("detail", saw))
 }
 
 func (g *Gateway) model() openai.Model {

@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +17,7 @@ import (
 	"baton/core/relay"
 	"baton/core/room"
 	"baton/serve/leg"
+	"baton/serve/observe/logrules"
 	"baton/serve/openai"
 )
 
@@ -51,33 +50,6 @@ func (byteText) Decode(ids []int32) string {
 
 func (byteText) Token(id int32) []byte { return []byte{byte(id)} }
 func (byteText) Vocab() int            { return 256 }
-
-// logRules is a log that holds its writers to the keys of serve/observe.
-type logRules struct{ t *testing.T }
-
-func (h logRules) Enabled(context.Context, slog.Level) bool { return true }
-func (h logRules) WithAttrs([]slog.Attr) slog.Handler       { return h }
-func (h logRules) WithGroup(string) slog.Handler            { return h }
-
-func (h logRules) Handle(_ context.Context, r slog.Record) error {
-	r.Attrs(func(a slog.Attr) bool {
-		switch a.Key {
-		case "room", "lease", "rid", "worker", "peer", "phase", "event", "after", "detail":
-		case "outcome":
-			if o := a.Value.String(); o != "success" && o != "failed" && o != "aborted" {
-				h.t.Errorf("%q: outcome %q", r.Message, o)
-			}
-		case "cause":
-			if !slices.ContainsFunc(room.Causes(), func(c room.Cause) bool { return c.String() == a.Value.String() }) {
-				h.t.Errorf("%q: cause %q is not a cause's name", r.Message, a.Value)
-			}
-		default:
-			h.t.Errorf("%q: key %q", r.Message, a.Key)
-		}
-		return true
-	})
-	return nil
-}
 
 // fakeLeg is a leg at a fake worker: a script speaks through it.
 type fakeLeg struct {
@@ -236,7 +208,7 @@ type rig struct {
 }
 
 func newRig(t *testing.T, pairs int, change func(*Config)) *rig {
-	c := Config{Model: "fake", Text: byteText{}, Log: slog.New(logRules{t})}
+	c := Config{Model: "fake", Text: byteText{}, Log: logrules.New(t)}
 	c.Budgets.Place = time.Millisecond // nobody comes back by himself
 	if change != nil {
 		change(&c)

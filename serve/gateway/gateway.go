@@ -106,7 +106,7 @@ type Gateway struct {
 
 // status is the loop's word to everybody, replaced when it changes.
 type status struct {
-	serving       bool // a new request could be placed
+	missing       string // which worker a new request would wait for; "" if it could be placed
 	draining      bool
 	contextTokens int
 	manifest      string // digest of what is served
@@ -125,7 +125,7 @@ func New(c Config) (*Gateway, error) {
 	g := &Gateway{config: c, log: c.Log, client: baton.New(), started: time.Now(), inbox: make(chan input, inboxLen),
 		cancel: cancel, stopped: make(chan struct{}), ended: make(chan struct{})}
 	g.inspect.Transport = &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: idleAfter}
-	g.status.Store(&status{})
+	g.status.Store(&status{missing: new(roster).missing()})
 	for id := range c.Text.Vocab() {
 		g.longest = max(g.longest, len(c.Text.Token(int32(id))))
 	}
@@ -206,7 +206,7 @@ func (g *Gateway) ask(ctx context.Context, f func(*loop)) error {
 
 // publish refreshes the status.
 func (l *loop) publish() {
-	s := status{l.roster.serving(), l.core.Draining(), l.roster.contextTokens(), l.roster.manifest()}
+	s := status{l.roster.missing(), l.core.Draining(), l.roster.contextTokens(), l.roster.manifest()}
 	if *l.g.status.Load() != s {
 		l.g.status.Store(&s)
 	}
@@ -270,7 +270,7 @@ func (g *Gateway) Leave(ctx context.Context, id int32) error {
 }
 
 // Serving says whether a new request could be placed now.
-func (g *Gateway) Serving() bool { return g.status.Load().serving }
+func (g *Gateway) Serving() bool { return g.status.Load().missing == "" }
 
 // Drain refuses new requests and waits until no accepted one is left and every answer is
 // written, or ctx is done.

@@ -248,8 +248,8 @@ func (c *clientRequest) heard(e *ending) *openai.Error {
 			c.usage.PromptDetails.CachedTokens+e.end.Cached)
 		return nil
 	}
-	if e.unplaced {
-		return unavailable("no worker is ready to take requests")
+	if e.missing != "" {
+		return unavailable(e.missing)
 	}
 	detail := e.end.Message
 	if e.slow {

@@ -29,13 +29,13 @@ type item struct {
 
 // ending is the last that comes of a choice.
 type ending struct {
-	choice   int
-	outcome  room.Outcome
-	end      leg.End
-	unplaced bool
-	slow     bool
-	stopped  bool          // by the gateway's own end
-	after    time.Duration // when it may be worth while to come again
+	choice  int
+	outcome room.Outcome
+	end     leg.End
+	missing string
+	slow    bool
+	stopped bool          // by the gateway's own end
+	after   time.Duration // when it may be worth while to come again
 }
 
 func newInbox(bytesMax int) *inbox {

@@ -39,12 +39,13 @@ func (g *Gateway) health(w http.ResponseWriter, r *http.Request) {
 				h.Workers++
 			}
 		}
-		h.OK = l.roster.serving() && !h.Draining
+		missing := l.roster.missing()
+		h.OK = missing == "" && !h.Draining
 		switch {
 		case h.Draining:
 			h.Reason = "draining"
 		case !h.OK:
-			h.Reason = "no worker is ready to take requests"
+			h.Reason = missing
 		}
 	})
 	if err != nil {

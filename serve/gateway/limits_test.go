@@ -33,14 +33,31 @@ func TestAFullGatewaySays429AndWhenToComeAgain(t *testing.T) {
 	r.quiet()
 }
 
-func TestWithoutAWorkerItSays503(t *testing.T) {
-	r := newRig(t, 0, nil)
-	a := r.post("/v1/chat/completions", helloBody+`}`)
-	if a.status != 503 || a.header.Get("Retry-After") == "" {
-		t.Errorf("%d %v %s", a.status, a.header, a.body)
-	}
-	if h := r.get("/health"); h.status != 503 || !strings.Contains(h.body, `"ok":false`) {
-		t.Errorf("health %d %s", h.status, h.body)
+// Whoever is refused for want of a worker, or asks for health, hears of which kind: an operator
+// then looks for it, and does not see decode workers that seem to be there for nothing.
+func TestWithoutAWorkerItSays503AndWhichIsMissing(t *testing.T) {
+	for missing, workers := range map[string]map[string]bool{ // role: usable
+		"no worker is ready to take requests":                       {},
+		"no prefill worker is ready to take requests":               {RoleDecode: true},
+		"no decode worker is ready to take requests":                {RolePrefill: true, RoleDecode: false},
+		"no prefill and no decode worker is ready to take requests": {RolePrefill: false, RoleDecode: false},
+		"no unified worker is ready to take requests":               {RoleUnified: false},
+	} {
+		r := newRig(t, 0, nil)
+		for role, usable := range workers {
+			f := r.join(role, goodDecode)
+			r.g.Health(t.Context(), f.id, time.Now(), usable)
+		}
+		for _, stream := range []string{`}`, `,"stream":true}`} {
+			a := r.post("/v1/chat/completions", helloBody+stream)
+			if a.status != 503 || a.header.Get("Retry-After") == "" || !strings.Contains(a.body, `"message":"`+missing+`"`) {
+				t.Errorf("%v: %d %v %s, want %q", workers, a.status, a.header, a.body, missing)
+			}
+		}
+		if h := r.get("/health"); h.status != 503 || !strings.Contains(h.body, `"ok":false,"reason":"`+missing+`"`) {
+			t.Errorf("%v: health %d %s, want %q", workers, h.status, h.body, missing)
+		}
+		r.quiet()
 	}
 }
 

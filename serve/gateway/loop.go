@@ -37,6 +37,7 @@ type loop struct {
 	idle     []chan struct{} // closed when no request is left
 	answered []chan struct{} // closed when, besides, every answer is written
 	pace     pace
+	blames   blames
 	stopping bool
 }
 
@@ -64,7 +65,7 @@ type call struct {
 	saw      [2]string  // what the gateway saw of those that ended without a word
 	end      leg.End    // of the leg that the outcome is of; zero when it is of none
 	slow     bool       // the client did not read
-	unplaced bool       // no worker was there, not even for a first attempt
+	missing  string     // why no worker was there, not even for a first attempt; "" if one was
 	line     leg.Line
 }
 
@@ -109,6 +110,7 @@ func (l *loop) stop() {
 		cancel()
 	}
 	l.running.Wait()
+	l.tellBlames()
 }
 
 // tellIdle answers those who wait until no request is left.
@@ -197,10 +199,7 @@ func (l *loop) execute(e *relay.Effect) {
 	case relay.End:
 		l.end(e)
 	case relay.Blame:
-		l.g.metrics.blames.WithLabelValues(l.roster.name(e.Worker), e.Cause.String()).Inc()
-		l.g.log.Warn("worker blamed", "worker", l.roster.name(e.Worker), "cause", e.Cause.String(), "rid", l.rid(e.Req))
-		l.roster.blame(e.Worker, e.Cause, l.now)
-		l.publish()
+		l.blame(e)
 	case relay.Release:
 		if m := l.roster.find(e.Worker); m != nil {
 			m.load--
@@ -220,7 +219,10 @@ func (l *loop) rid(req uint64) string {
 func (l *loop) place(e *relay.Effect) {
 	c := l.calls[e.Req]
 	prefill, decode := l.roster.pair(e.Exclude, e.Innocent)
-	c.unplaced = decode == nil && c.room == 0
+	c.missing = ""
+	if decode == nil && c.room == 0 {
+		c.missing = l.roster.missing()
+	}
 	ev := relay.Event{Kind: relay.Pair, Req: e.Req, Attempt: e.Attempt, OK: decode != nil, Prefill: relay.NoWorker}
 	if decode == nil {
 		ev.Outcome = room.Fail(room.WorkerLost)
@@ -318,7 +320,7 @@ func (l *loop) end(e *relay.Effect) {
 		l.pace.ended(l.now, l.core.Queue().Len > 0)
 	}
 	l.g.finished(c, o, l.now-c.arrived, saw)
-	c.request.inbox.end(ending{choice: c.choice, outcome: o, end: c.end, unplaced: c.unplaced, slow: c.slow, stopped: stopped,
+	c.request.inbox.end(ending{choice: c.choice, outcome: o, end: c.end, missing: c.missing, slow: c.slow, stopped: stopped,
 		after: l.pace.wait(l.now, l.core.Queue().Len)})
 }
 

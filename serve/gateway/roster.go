@@ -155,11 +155,27 @@ func (r *roster) least(role string, allowed func(*member) bool) *member {
 	return best
 }
 
-// serving says whether a new request could be placed.
-func (r *roster) serving() bool {
+// missing says what is not there for a new request, "" if one could be placed.
+func (r *roster) missing() string {
 	some := func(role string) bool { return r.least(role, func(*member) bool { return true }) != nil }
-	return some(RoleUnified) || some(RolePrefill) && some(RoleDecode)
+	what := "worker" // nobody knows yet of which roles this fleet is
+	switch prefill, decode := some(RolePrefill), some(RoleDecode); {
+	case some(RoleUnified), prefill && decode:
+		return ""
+	case decode:
+		what = "prefill worker"
+	case prefill:
+		what = "decode worker"
+	case slices.ContainsFunc(r.members, func(m *member) bool { return m.Role == RoleUnified }):
+		what = "unified worker"
+	case len(r.members) > 0:
+		what = "prefill and no decode worker"
+	}
+	return "no " + what + " is ready to take requests"
 }
+
+// serving says whether a new request could be placed.
+func (r *roster) serving() bool { return r.missing() == "" }
 
 // contextTokens is the shortest context among the workers, 0 without one: every worker of a
 // fleet serves the same model, but blocks for it may differ.

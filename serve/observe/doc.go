@@ -15,7 +15,7 @@
 // was refused, and for each change of a process or link; transitions at Debug.
 //
 //	room     a room's 16 digits
-//	rid      the request, as its client or gateway names it; "" for a room without one
+//	rid      the request, as its client or gateway names it
 //	lease    boot of decode/number
 //	worker   the worker that logs, or that a gateway speaks of, by name
 //	peer     the other end: an address, or the boot of a decode worker
@@ -25,4 +25,7 @@
 //	cause    why, by the name of a room.Cause
 //	after    how long it took
 //	detail   free words: an error, a list, a number; nothing branches on them, and nothing else is free
+//
+// A key without a value is left out (Known): a success has no cause, a room of which only a
+// Prealloc came no rid.
 package observe

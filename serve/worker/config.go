@@ -38,6 +38,7 @@ type Config struct {
 // Sizes bound a worker.
 type Sizes struct {
 	KVTokens    int    // tokens in the KV pool; 0 derives it from the memory that is available
+	Workers     int    // on this machine, with this one, among which that is shared; 0 is WorkersDefault
 	MaxRunning  int    // rooms that may compute, write or generate at once; 0 is RunningDefault
 	MaxQueued   int    // rooms that may wait; 0 is QueuedDefault
 	ChunkTokens int    // prompt tokens in one engine step; 0 is ChunkDefault
@@ -52,6 +53,8 @@ const (
 	// QueuedDefault is several seconds of work at RunningDefault; a longer queue only turns
 	// refusals into deadlines.
 	QueuedDefault = 256
+	// WorkersDefault is a pair.
+	WorkersDefault = 2
 	// ChunkDefault keeps a step near 0.1 s on two CPU threads at 1 B parameters.
 	ChunkDefault = 512
 	// GraceDefault is Kubernetes' default termination grace (30 s) less the time to end.
@@ -64,6 +67,7 @@ const (
 	QueuedMax   = 1 << 16        // rooms; each costs up to leg.BodyBytesMax while it waits
 	ChunkMax    = 1 << 14        // tokens; activations of a step grow with it
 	ThreadsMax  = kernel.TeamMax // what the engine takes
+	WorkersMax  = 1 << 10        // processes; far above what one machine can feed
 	KVTokensMax = 1 << 28        // tokens; far above any memory, keeps products inside an int
 
 	graceMax = time.Hour // whoever needs more forgot the worker
@@ -78,6 +82,7 @@ func (c Config) WithDefaults() Config {
 	}
 	set(&c.Sizes.MaxRunning, RunningDefault)
 	set(&c.Sizes.MaxQueued, QueuedDefault)
+	set(&c.Sizes.Workers, WorkersDefault)
 	set(&c.Sizes.ChunkTokens, ChunkDefault)
 	if c.Sizes.KV == "" {
 		c.Sizes.KV = "bf16"
@@ -126,6 +131,7 @@ func (s Sizes) check() error {
 	within("max queued", s.MaxQueued, 1, QueuedMax)
 	within("chunk tokens", s.ChunkTokens, room.BlockTokens, ChunkMax)
 	within("threads", s.Threads, 0, ThreadsMax)
+	within("workers", s.Workers, 1, WorkersMax)
 	if s.KVTokens != 0 {
 		within("kv tokens", s.KVTokens, room.BlockTokens, KVTokensMax)
 	}

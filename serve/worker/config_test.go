@@ -86,6 +86,35 @@ func TestAPoolAboveMemoryIsRefused(t *testing.T) {
 	}
 }
 
+// Pools of several workers on one machine are judged by their sum, and those of no chosen size
+// share what is there.
+func TestPoolsOfOneMachineAreJudgedTogether(t *testing.T) {
+	s := Sizes{KVTokens: 100, KV: "bf16"} // 7 blocks
+	for n, want := range map[int]string{
+		1: "", 3: "", // 21 of 27
+		4: "worker: --kv-tokens 100 for each of 4 workers needs 28.0 GiB, 27.0 GiB are available; lower it to 96 at most, or start fewer workers",
+	} {
+		if err := together(n, s, 1<<30, 27<<30); (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("%d workers: %v, want %q", n, err, want)
+		}
+	}
+	if err := together(4, s, 1<<30, 0); err != nil {
+		t.Errorf("a system that does not say what is available: %v", err)
+	}
+	s.KVTokens = 0
+	if err := together(99, s, 1<<30, 1); err != nil {
+		t.Errorf("pools of no chosen size: %v", err)
+	}
+	c := Config{}.WithDefaults()
+	for n := 1; n <= 64; n *= 2 {
+		c.Sizes.Workers = n
+		blocks, err := poolBlocks(c, 1<<20, 1<<20, 32<<30)
+		if err != nil || int64(n)*int64(blocks)<<20 > 16<<30 {
+			t.Errorf("%d workers take %d blocks of 1 MiB each: %v; want half of 32 GiB at most", n, blocks, err)
+		}
+	}
+}
+
 func TestSideDataFromALinkIsChecked(t *testing.T) {
 	e := entryTo("")
 	e.req.Tokens, e.req.Params.Seed = []int32{1, 2, 3}, 9

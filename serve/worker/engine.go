@@ -63,11 +63,7 @@ func load(c Config, name string, f *gguf.File) (*Served, error) {
 	if err != nil {
 		return nil, fmt.Errorf("worker: model %s: %w", name, err)
 	}
-	kv := model.BF16
-	if c.Sizes.KV == "f32" {
-		kv = model.F32
-	}
-	m, err := model.Open(f, model.Options{KV: kv, Threads: c.Sizes.Threads, ChunkTokensMax: c.Sizes.ChunkTokens + c.Sizes.MaxRunning})
+	m, err := model.Open(f, model.Options{KV: kvType(c.Sizes.KV), Threads: c.Sizes.Threads, ChunkTokensMax: c.Sizes.ChunkTokens + c.Sizes.MaxRunning})
 	if err != nil {
 		return nil, fmt.Errorf("worker: model %s: %w", name, err)
 	}
@@ -92,6 +88,13 @@ func load(c Config, name string, f *gguf.File) (*Served, error) {
 		Context:  min(cfg.Context, blocks*room.BlockTokens, room.TokensMax),
 		Manifest: manifest.Bytes(),
 	}, nil
+}
+
+func kvType(name string) model.DType {
+	if name == "f32" {
+		return model.F32
+	}
+	return model.BF16
 }
 
 // engine is the real Engine.

@@ -96,8 +96,11 @@ func TestEveryRoomEndsWithOneLine(t *testing.T) {
 			t.Errorf("the half room: %v", line)
 		}
 	}
-	if line := pj.one(t, "msg", "room ended", "room", half.Room.String()); line["rid"] != "" {
-		t.Errorf("a room without a request has the rid %v", line["rid"])
+	if rid, said := pj.one(t, "msg", "room ended", "room", half.Room.String())["rid"]; said {
+		t.Errorf("a room without a request has the rid %v", rid)
+	}
+	if cause, said := pj.one(t, "msg", "room ended", "room", whole.Room.String())["cause"]; said {
+		t.Errorf("a success has the cause %v", cause)
 	}
 	if line := pj.one(t, "msg", "leg refused", "room", half.Room.String()); line["rid"] != "rid" || line["cause"] != "cancelled" || line["detail"] == "" {
 		t.Errorf("the leg that came late: %v", line)

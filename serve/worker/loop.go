@@ -9,6 +9,7 @@ import (
 	"baton/core/prefill"
 	"baton/core/room"
 	"baton/serve/leg"
+	"baton/serve/observe"
 )
 
 // inboxMax bounds the inputs that wait for the loop; senders wait beyond it (W1). It holds a
@@ -155,7 +156,7 @@ func (w *Worker) refuse(e *entry, o room.Outcome) {
 		r = &refusal{leg.Leaving{Message: end.Message}, leg.LeavingStatus}
 	}
 	w.metrics.Refused.WithLabelValues(o.Cause.String()).Inc()
-	w.log.Info("leg refused", "room", e.req.Room, "rid", e.req.RID, "worker", w.name, "outcome", o.Kind, "cause", o.Cause, "after", w.now()-e.began, "detail", why)
+	w.log.Info("leg refused", "room", e.req.Room, observe.Known("rid", e.req.RID), "worker", w.name, "outcome", o.Kind, "cause", o.Cause, "after", w.now()-e.began, "detail", why)
 	e.answer.refuse(r)
 }
 
@@ -175,7 +176,7 @@ func (w *Worker) end(id room.ID, o room.Outcome) *entry {
 // ended counts the end of a room and says it: one line for every room that was here.
 func (w *Worker) ended(id room.ID, rid string, o room.Outcome, began time.Duration) {
 	w.metrics.RoomsEnded.WithLabelValues(o.Kind.String(), o.Cause.String()).Inc()
-	w.log.Info("room ended", "room", id, "rid", rid, "worker", w.name, "outcome", o.Kind, "cause", o.Cause, "after", w.now()-began)
+	w.log.Info("room ended", "room", id, observe.Known("rid", rid), "worker", w.name, "outcome", o.Kind, observe.Known("cause", o.Cause.String()), "after", w.now()-began)
 }
 
 // moved notes progress: a room was taken or ended, or work of one was started or came home. What

@@ -9,13 +9,14 @@ import (
 	"strings"
 
 	"baton/core/room"
+	"baton/engine/model"
 )
 
 // Bounds of a pool whose size nobody chose.
 const (
-	// memoryShare: a prefill and a decode worker with their weights, and what else runs on
-	// the machine, must fit beside a pool.
-	memoryShare = 4
+	// memoryShare of what is available, for each worker on the machine: its weights, and what
+	// else runs here, must fit beside its pool.
+	memoryShare = 2
 	// poolBytesMax keeps a default from taking a large machine; who wants more says so.
 	poolBytesMax = 8 << 30
 	// poolBytesUnknown is the default where the system does not say what is available.
@@ -37,7 +38,7 @@ func poolBlocks(c Config, blockBytes, context int, available int64) (int, error)
 		}
 		return n, nil
 	}
-	bytes := min(available/memoryShare, poolBytesMax)
+	bytes := min(available/memoryShare/int64(s.Workers), poolBytesMax)
 	if available == 0 {
 		bytes = poolBytesUnknown
 	}
@@ -48,10 +49,29 @@ func poolBlocks(c Config, blockBytes, context int, available int64) (int, error)
 	most := 2 * s.MaxRunning * room.BlocksFor(context)
 	n := min(int(bytes/int64(blockBytes)), most, KVTokensMax/room.BlockTokens)
 	if n < 1 {
-		return 0, fmt.Errorf("worker: kv tokens: %d bytes of memory are available, a quarter holds no block of %d; free memory or choose a size",
-			available, blockBytes)
+		return 0, fmt.Errorf("worker: kv tokens: %d bytes of memory are available, half of it for %d workers holds no block of %d; free memory or choose a size",
+			available, s.Workers, blockBytes)
 	}
 	return n, nil
+}
+
+// Together says whether n pools of s.KVTokens fit beside each other into what is available now,
+// before a worker is started. Each worker looks at its own pool alone: the memory of another one
+// is not taken before it is used.
+func Together(n int, s Sizes, c *model.Config) error {
+	return together(n, s, c.BlockBytes(kvType(s.KV)), availableBytes())
+}
+
+func together(n int, s Sizes, blockBytes int, available int64) error {
+	if s.KVTokens == 0 || available == 0 || n < 2 {
+		return nil
+	}
+	need := float64(n) * float64(room.BlocksFor(s.KVTokens)) * float64(blockBytes)
+	if need <= float64(available) {
+		return nil
+	}
+	return fmt.Errorf("worker: --kv-tokens %d for each of %d workers needs %s, %s are available; lower it to %d at most, or start fewer workers",
+		s.KVTokens, n, gib(need), gib(float64(available)), available/int64(n)/int64(blockBytes)*room.BlockTokens)
 }
 
 func gib(bytes float64) string { return fmt.Sprintf("%.1f GiB", bytes/(1<<30)) }
