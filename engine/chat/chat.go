@@ -53,16 +53,16 @@ func New(src string, t *tokenizer.Tokenizer) (*Template, error) {
 	if src == "" || len(src) > sourceBytesMax {
 		return nil, fmt.Errorf("chat: the template has %d bytes, allowed are 1 to %d", len(src), sourceBytesMax)
 	}
-	if strings.ContainsAny(src, sentinelOpen+sentinelClose) {
-		return nil, fmt.Errorf("chat: the template contains %q or %q, which stand for contents here", sentinelOpen, sentinelClose)
-	}
 	c, err := compile(src)
 	if err != nil {
 		return nil, fmt.Errorf("chat: the template is broken: %w", err)
 	}
 	tpl := &Template{compiled: c, tok: t}
 	var refused *Refused
-	if _, err := tpl.Render([]Message{{Role: "user", Content: "Hello"}}); err != nil && !errors.As(err, &refused) {
+	switch _, err := tpl.Render([]Message{{Role: "user", Content: "Hello"}}); {
+	case errors.As(err, &refused) && refused.Reason == costly:
+		return nil, fmt.Errorf("chat: the template does not end on a single message: more than %d rounds of loops, %d macros inside each other, or %v", stepsMax, macrosMax, timeMax)
+	case err != nil && refused == nil:
 		return nil, err
 	}
 	return tpl, nil

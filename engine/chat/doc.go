@@ -9,5 +9,8 @@
 //
 //	C1  no id that comes from a content is special
 //	C2  without special tokens in the contents, Encode gives the tokens of Render
-//	C3  what a template renders is bounded, and its time with it
+//	C3  what a template renders is bounded, and its time with it: rounds of loops, macros inside
+//	    each other, and the nesting of its source. Not bounded is what one expression makes of
+//	    a string by multiplying or doubling it: that is for who trusts a model file to judge.
+//	C4  white space, strings and line numbers are those of Jinja2 with Hugging Face's settings
 package chat

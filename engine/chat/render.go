@@ -2,15 +2,53 @@ package chat
 
 import (
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/ardanlabs/jinja"
 )
 
-// compile parses a template. The engine follows Hugging Face's settings: trim_blocks and
-// lstrip_blocks are on.
+// compile parses a template, rewritten for the engine.
 func compile(src string) (c *jinja.Template, err error) {
 	defer caught(&err)
+	src, err = source(src)
+	if err != nil {
+		return nil, err
+	}
+	if strings.ContainsAny(src, sentinelOpen+sentinelClose) {
+		return nil, fmt.Errorf("it contains %q or %q, which stand for contents here", sentinelOpen, sentinelClose)
+	}
 	return jinja.Compile(src)
+}
+
+// costly says that a conversation takes a template too long. One message always has to be
+// cheap, so New takes it for an error of the template.
+const costly = "the model's chat template takes too long for this conversation"
+
+// Bounds of one rendering (C3).
+const (
+	stepsMax  = 1 << 20 // rounds of all loops; a template of two nested loops takes 1024 messages
+	macrosMax = 32      // macros inside each other: each costs stack, see nestingMax
+	timeMax   = 10 * time.Second
+)
+
+// meter counts what a rendering does.
+type meter struct {
+	steps, macros int
+	until         time.Time
+	over          bool
+}
+
+// callable returns the count under a name that source puts into templates.
+func (m *meter) callable(name string, count func()) jinja.Value {
+	return jinja.NewCallable(name, func([]jinja.Value, map[string]jinja.Value) (jinja.Value, error) {
+		count()
+		if m.steps > stepsMax || m.macros > macrosMax || m.steps%1024 == 0 && time.Now().After(m.until) {
+			m.over = true
+			return jinja.Undefined(), &Refused{costly}
+		}
+		return jinja.NewBool(false), nil
+	})
 }
 
 // caught turns a panic of the template engine into an error: it is third-party code that runs
@@ -31,6 +69,7 @@ func (t *Template) render(msgs []Message, content func(i int) string) (out strin
 		list[i] = d
 	}
 	var refused *Refused
+	m := meter{until: time.Now().Add(timeMax)}
 	vars := map[string]jinja.Value{
 		"messages":              jinja.NewList(list),
 		"add_generation_prompt": jinja.NewBool(true),
@@ -38,6 +77,9 @@ func (t *Template) render(msgs []Message, content func(i int) string) (out strin
 		"documents":             jinja.None(),
 		"bos_token":             jinja.NewString(t.name(true)),
 		"eos_token":             jinja.NewString(t.name(false)),
+		stepName:                m.callable(stepName, func() { m.steps++ }),
+		enterName:               m.callable(enterName, func() { m.steps++; m.macros++ }),
+		leaveName:               m.callable(leaveName, func() { m.macros-- }),
 		"range":                 jinja.NewCallable("range", boundedRange),
 		"raise_exception": jinja.NewCallable("raise_exception", func(args []jinja.Value, _ map[string]jinja.Value) (jinja.Value, error) {
 			refused = &Refused{"the model's chat template refuses the conversation"}
@@ -49,6 +91,8 @@ func (t *Template) render(msgs []Message, content func(i int) string) (out strin
 	}
 	out, err = t.run(vars)
 	switch {
+	case m.over:
+		return "", &Refused{costly}
 	case refused != nil:
 		return "", refused
 	case err != nil:

@@ -1,0 +1,102 @@
+package chat
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+)
+
+// text is a line of testdata/texts.jsonl, made by Python's Jinja2.
+type text struct{ Source, Text string }
+
+func texts(t testing.TB) (out []text) {
+	t.Helper()
+	f, err := os.Open("testdata/texts.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for sc := bufio.NewScanner(f); sc.Scan(); {
+		var r text
+		if err := json.Unmarshal(sc.Bytes(), &r); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, r)
+	}
+	if len(out) < 40 {
+		t.Fatalf("only %d texts", len(out))
+	}
+	return out
+}
+
+// TestTextIsThatOfJinja2: white space around tags, raw text, strings, loops and macros.
+func TestTextIsThatOfJinja2(t *testing.T) {
+	for _, r := range texts(t) {
+		tpl, err := New(r.Source, nil)
+		if err != nil {
+			t.Errorf("%q: %v", r.Source, err)
+			continue
+		}
+		if got, err := tpl.Render([]Message{{"user", "x"}}); err != nil || got != r.Text {
+			t.Errorf("%q gives %q, %v, want %q", r.Source, got, err, r.Text)
+		}
+	}
+}
+
+// TestErrorsNameTheLine: the source is rewritten, and its lines keep their numbers.
+func TestErrorsNameTheLine(t *testing.T) {
+	for _, src := range []string{
+		"a\n{# b\n c #}\n{{ 'x\ny' }}\n {%- if true -%}\n{% endif %}{% what %}", "\n{% raw %}\n\n{% endraw %}\n\n\n{%- what %}", "{%- set a = 1 -%}\n\n\n\n\n\n{% what %}",
+	} {
+		if _, err := New(src, nil); err == nil || !strings.Contains(err.Error(), `line 7: unknown statement "what"`) {
+			t.Errorf("%q: error %v, want line 7", src, err)
+		}
+	}
+}
+
+// TestNoTemplateRunsForEver holds C3: these would loop for days, or end the process by its stack.
+func TestNoTemplateRunsForEver(t *testing.T) {
+	deep := func(n int, open, middle, end string) string {
+		return strings.Repeat(open, n) + middle + strings.Repeat(end, n)
+	}
+	for name, r := range map[string]struct{ src, want string }{
+		"loops":         {"{% for a in range(10000) %}{% for b in range(10000) %}{% for c in range(10000) %}{% endfor %}{% endfor %}{% endfor %}", "does not end on a single message"},
+		"itself":        {"{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "does not end on a single message"},
+		"each other":    {"{% macro a() %}{{ b() }}{% endmacro %}{% macro b() %}{{ a() }}{% endmacro %}{{ a() }}", "does not end on a single message"},
+		"by its caller": {"{% macro m() %}{{ caller() }}{% endmacro %}{% macro n() %}{% call m() %}{{ n() }}{% endcall %}{% endmacro %}{{ n() }}", "does not end on a single message"},
+		"brackets":      {"{{ " + deep(100_000, "(", "1", ")") + " }}", "brackets are nested more than 100 deep"},
+		"blocks":        {deep(9000/2, "{% if true %}", "x", "{% endif %}"), "blocks are nested more than 100 deep"},
+		"signs":         {"{{ " + strings.Repeat("- ", 100_000) + "1 }}", "a tag has more than 16384 bytes of code"},
+		"tags":          {strings.Repeat("{{ 1 }}", tagsMax+1), "more than 8192 tags"},
+		"our names":     {"{% set baton_step = 1 %}", `a name begins with "baton_"`},
+		"a sentinel":    {`{{ "\U000F0000" }}`, "which stand for contents here"},
+	} {
+		var refused *Refused
+		if _, err := New(r.src, nil); err == nil || !strings.Contains(err.Error(), r.want) || errors.As(err, &refused) {
+			t.Errorf("%s: error %v, want %s", name, err, r.want)
+		}
+	}
+}
+
+// TestCostlyConversationsAreRefused: a template that is cheap on a short conversation may be
+// too expensive on a long one, which then is the client's to shorten.
+func TestCostlyConversationsAreRefused(t *testing.T) {
+	tpl, err := New("{% for a in messages %}{% for b in messages %}{% for c in messages %}.{% endfor %}{% endfor %}{% endfor %}", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	msgs := make([]Message, MessagesMax)
+	for i := range msgs {
+		msgs[i] = Message{"user", "a"}
+	}
+	var refused *Refused
+	if _, err := tpl.Render(msgs); !errors.As(err, &refused) || refused.Reason != costly {
+		t.Errorf("error %v, want %s", err, costly)
+	}
+	if out, err := tpl.Render(msgs[:40]); err != nil || len(out) != 64_000 {
+		t.Errorf("%d bytes, %v, want 64000", len(out), err)
+	}
+}
