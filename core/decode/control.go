@@ -166,18 +166,26 @@ func (c *Core) endIfQuiet(now time.Duration, e *entry, out *Effects) {
 	}
 }
 
-// end is the only place where blocks, leases and slots are released and a leg ends.
+// release gives back what a room holds: its blocks and its slot. end and retract alone call it.
+func (c *Core) release(e *entry, out *Effects) {
+	if e.blocks != nil {
+		if freed := c.pool.Release(e.blocks); len(freed) > 0 {
+			out.add(Effect{Kind: Freed, Room: e.id, Blocks: freed})
+		}
+		e.blocks = nil
+	}
+	if e.running {
+		e.running = false
+		c.slots--
+	}
+}
+
+// end is the only place where a leg ends.
 func (c *Core) end(now time.Duration, e *entry, out *Effects) {
 	if e.busy() || !e.outcome.Ended() {
 		c.impossible(e, e.id, "ended while a receiver, its step or its first token is under way")
 	}
-	if e.blocks != nil {
-		c.pool.Release(e.blocks)
-		out.add(Effect{Kind: Freed, Room: e.id, Blocks: e.blocks})
-	}
-	if e.running {
-		c.slots--
-	}
+	c.release(e, out)
 	out.add(Effect{Kind: End, Room: e.id, Outcome: e.outcome})
 	s := room.Tombstone{Room: e.id, Lease: e.lease, Outcome: e.outcome, Began: e.began, Ended: now}
 	c.soonest.Disarmed(room.Timer{Kind: room.DeadlineTimer, Room: e.id})
@@ -188,31 +196,37 @@ func (c *Core) end(now time.Duration, e *entry, out *Effects) {
 	c.bury(now, s)
 }
 
-// schedule gives out what is free: blocks, then slots, then the engine.
+// schedule gives out what is free: blocks to those that generate, then to those that wait, then
+// slots, then the engine.
 func (c *Core) schedule(now time.Duration, out *Effects) {
-	if c.count[NeedsBlocks] > 0 {
+	c.grow(now, out)
+	if c.count[NeedsBlocks]+c.count[Retracted] > 0 {
 		c.giveBlocks(now, out)
 	}
-	if c.count[Ready]+c.count[Unfilled] > 0 {
+	if c.count[Ready]+c.count[Unfilled]+c.count[Regranted] > 0 {
 		c.giveSlots(now, out)
 	}
 	c.startStep(out)
 }
 
-// giveBlocks reserves blocks for the prompt and the whole output, in order of arrival, and
-// offers them to prefill under a new lease.
+// giveBlocks reserves blocks for what a room has and some output ahead, in order of arrival. Those
+// of new rooms are offered to prefill under a new lease; a retracted room computes here.
 func (c *Core) giveBlocks(now time.Duration, out *Effects) {
-	line := sched.NewLine(c.pool.Free())
+	line := sched.NewLine(c.pool.Free() - c.promised())
 	for i := c.live.First(); i != room.None && !line.Closed(); i = c.live.Next(i) {
 		e := &c.rooms[i]
-		if e.phase != NeedsBlocks {
+		if e.phase != NeedsBlocks && e.phase != Retracted {
 			continue
 		}
-		n := room.BlocksFor(int(e.tokens + e.maxNew))
+		n := c.wants(e)
 		if !line.Take(n) {
 			return
 		}
 		e.blocks = c.pool.Take(n)
+		if e.phase == Retracted {
+			c.move(e, Regranted, now)
+			continue
+		}
 		if e.peer == Local {
 			c.move(e, Unfilled, now)
 			continue
@@ -230,7 +244,7 @@ func (c *Core) giveSlots(now time.Duration, out *Effects) {
 	line := sched.NewLine(c.cfg.RunningMax - int(c.slots))
 	for i := c.live.First(); i != room.None && !line.Closed(); i = c.live.Next(i) {
 		e := &c.rooms[i]
-		if e.phase != Ready && e.phase != Unfilled {
+		if e.phase != Ready && e.phase != Unfilled && e.phase != Regranted {
 			continue
 		}
 		if !line.Take(1) {
@@ -238,11 +252,14 @@ func (c *Core) giveSlots(now time.Duration, out *Effects) {
 		}
 		e.running = true
 		c.slots++
-		if e.phase == Unfilled {
+		switch e.phase {
+		case Unfilled:
 			c.move(e, Prefilling, now)
-			continue
+		case Regranted:
+			c.move(e, Recomputing, now)
+		default:
+			c.begin(now, e, out)
 		}
-		c.begin(now, e, out)
 	}
 }
 

@@ -15,6 +15,7 @@ type Config struct {
 	QueuedMax   int       // rooms that may be here and not have a slot
 	RunningMax  int       // slots: rooms that may generate, or prefill locally, at once
 	ChunkTokens int       // token budget of one step, a multiple of room.BlockTokens
+	AheadTokens int       // tokens of output that a room gets blocks for ahead (sched.S6); 0 is all
 }
 
 // Check says what is wrong with a configuration.
@@ -30,6 +31,8 @@ func (c Config) Check() error {
 		return fmt.Errorf("decode: at most %d running rooms, want at least 1", c.RunningMax)
 	case c.ChunkTokens < room.BlockTokens || c.ChunkTokens%room.BlockTokens != 0 || c.ChunkTokens > room.TokensMax:
 		return fmt.Errorf("decode: chunks of %d tokens, want a multiple of %d up to %d", c.ChunkTokens, room.BlockTokens, room.TokensMax)
+	case c.AheadTokens < 0:
+		return fmt.Errorf("decode: blocks for %d tokens ahead, want at least 1, or 0 for the whole output", c.AheadTokens)
 	}
 	return nil
 }

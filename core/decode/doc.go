@@ -15,6 +15,9 @@
 //	                              │ local                                       │ slot
 //	                              └──▶ Unfilled ──slot──▶ Prefilling ──▶ Beginning ──▶ Generating ──▶ Succeeded
 //
+//	                               blocks                 slot                  computed
+//	any that holds blocks ──▶ Retracted ──▶ Regranted ──▶ Recomputing ──▶ Generating, where it was
+//
 //	any of them ──▶ Draining ──▶ Failed
 //
 // Whatever ends a room early goes through Draining, which is left at once if nothing of the
@@ -22,9 +25,12 @@
 // token of it is left. phase.go says of each phase whose move it is and what ends it
 // otherwise.
 //
-// Blocks for the whole prompt and the whole output are reserved before Prealloc is sent.
-// There is no retraction: a room that has blocks keeps them until its end, so the pool bounds
-// how many rooms are admitted, by the longest output that they may have.
+// Blocks for the whole prompt and for Config.AheadTokens of output are reserved before Prealloc is
+// sent; while the room generates it grows, block by block. If the pool has none left the youngest
+// room that can gives all of its own back (retract.go), also one whose KV came over a link: its
+// prompt and its output so far are computed again, here, when there is room. With AheadTokens 0 the
+// whole output is reserved and nothing is ever retracted; then the pool bounds how many rooms are
+// let in by the longest output that they may have, which few of them reach.
 //
 // # Invariants
 //
@@ -46,7 +52,8 @@
 //	    given up. Removed: 11 and 13 events to a room that only its deadline ends.
 //	D5  Sticky. The first decision is the outcome, nothing revives after it, and tokens go to
 //	    the client only before it.
-//	D6  One release. Blocks, lease and slot are released and legs end in end alone.
+//	D6  One release. Blocks and slot are released in release, which end and retract call; legs
+//	    end in end alone.
 //	D7  A lease never repeats: it is the boot of this process and a counter. It
 //	    keeps words, floors and log lines of two lives apart. Removed, the explorer finds
 //	    nothing, because D2 counts the blocks of the lease that waits; where only chunks are
@@ -57,8 +64,16 @@
 //	    for slots among those that are ready. What can never fit is refused as a client's
 //	    error. The engine is shared: a step has a token of every generating room, and the
 //	    first local prompts by halves (sched.S3 to S5).
-//	D10 Bounded. QueuedMax rooms have no slot, RunningMax have one; peers and tombstones have
-//	    limits in core/room.
+//	D10 Bounded. A room is taken while fewer than QueuedMax have no slot; at most RunningMax have
+//	    one, so QueuedMax and RunningMax together are here. Peers and tombstones have limits in
+//	    core/room.
+//	D11 Retraction loses nothing and repeats nothing. What a room made stays counted, its tokens
+//	    stay with the driver, its deadline runs on; it computes exactly the tokens that had KV and
+//	    goes on with the same decode item. It begins a second time only if it never had begun.
+//	D12 Only what nothing touches is retracted: between steps, with no receiver inside, no first
+//	    token under way, no lease that waits (the pins of D3).
+//	D13 It comes to an end (sched.S6 to S8): whoever is let in has room for AheadTokens, nobody
+//	    yields but for an older one, and what is waited for never waits for the one who waits.
 //
 // The tombstone answers a Request that its Abort overtook. Cancel and the repeated Prealloc
 // are there for speed: the explorer finds nothing that breaks without them.

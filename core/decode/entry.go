@@ -26,8 +26,8 @@ type entry struct {
 	inside    int32        // of these, a receiver is inside
 	filled    int32        // blocks placed
 	word      int32        // chunks there are, once Settled(Success) said so
-	filledTo  int32        // local: tokens of the prompt computed
-	stepTo    int32        // local: the same once the outstanding step is home
+	filledTo  int32        // computed here: tokens that have KV
+	stepTo    int32        // the same once the outstanding step is home
 	made      int32        // tokens of output so far
 	began     time.Duration
 	since     time.Duration // when it entered its phase

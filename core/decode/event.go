@@ -113,6 +113,10 @@ const (
 	Begin
 	// Emit: the tokens of this room from the StepDone or Begun just stepped go to the client.
 	Emit
+	// Retract: the room's KV is given up for an older room that needs a block; what it was asked
+	// and what it said stay, and are computed again when there is room. Room. There is nothing to
+	// do but to count it; its Freed follows.
+	Retract
 	// Freed: these blocks of a room have just become free. Room, Blocks.
 	Freed
 	// End: an accepted leg is over, nothing of it is in flight. Room, Outcome.
@@ -122,7 +126,7 @@ const (
 )
 
 var effectNames = [effects]string{"none", "accept", "refuse", "dial", "send_prealloc", "send_cancel", "place",
-	"step", "begin", "emit", "freed", "end"}
+	"step", "begin", "emit", "retract", "freed", "end"}
 
 func (k EffectKind) String() string { return effectNames[k] }
 
@@ -145,12 +149,15 @@ type Effect struct {
 
 // StepItem is the part of one room in an engine step. A decode item feeds the newest token of
 // the room, whose position is From (To is From+1), and samples the next. A prefill item
-// computes the prompt's tokens From to To (exclusive), and in the last chunk the first token.
+// computes the KV of the tokens From to To (exclusive), and in the last chunk of a prompt whose
+// first token is not known yet that token. Of a room that was retracted these are tokens of its
+// prompt and then of its output so far, and nothing is sampled from the latter.
 type StepItem struct {
 	Room     room.ID
 	Prefill  bool
 	From, To int32
-	Last     bool    // Prefill: To is the end of the prompt
+	Last     bool    // Prefill: To is the end of the prompt, and the first token is wanted
+	Again    bool    // Prefill: of a room that was retracted
 	Blocks   []int32 // the room's whole block table, from token 0
 }
 

@@ -74,7 +74,7 @@ func (c *Core) linkEnd(now time.Duration, conn room.Conn, out *Effects) {
 		switch {
 		case e.conn == conn && e.inside > 0:
 			c.impossible(e, e.id, "a link ended with a receiver inside a block")
-		case e.phase == NeedsBlocks && c.peerOf(e.peer).conn == 0:
+		case e.phase == NeedsBlocks && e.peer != Local && c.peerOf(e.peer).conn == 0:
 			p := c.peerOf(e.peer)
 			c.move(e, NeedsLink, now)
 			c.dial(p, out)

@@ -7,7 +7,7 @@ type Phase uint8
 
 const (
 	NeedsLink    Phase = iota // there is no link to its prefill worker
-	NeedsBlocks               // waits for blocks for its prompt and output
+	NeedsBlocks               // waits for blocks for its prompt and some output
 	Preallocated              // lease given, Prealloc sent, no chunk yet
 	Receiving                 // chunks are on their way
 	Ready                     // all KV of the prompt is here; waits for a slot
@@ -15,6 +15,9 @@ const (
 	Prefilling                // local: the prompt is being computed
 	Beginning                 // the first token goes to the output
 	Generating                // one token each step
+	Retracted                 // gave its blocks and its slot back; waits for blocks
+	Regranted                 // retracted, has blocks again; waits for a slot
+	Recomputing               // retracted: its prompt and output so far are being computed again
 	Draining                  // the outcome is decided, a receiver, the step or Begun is under way
 	Succeeded                 // remembered by its tombstone
 	Failed                    // remembered by its tombstone
@@ -33,6 +36,9 @@ var phaseTable = [phases]room.PhaseRow{
 	Prefilling:   room.Row("prefilling", room.Transferring, room.Running, "decode: engine", "deadline"),
 	Beginning:    room.Row("beginning", room.Transferring, room.Running, "decode: first token", "deadline"),
 	Generating:   room.Row("generating", room.Transferring, room.Running, "decode: engine", "deadline"),
+	Retracted:    room.Row("retracted", room.Transferring, room.Waiting, "decode: blocks", "deadline"),
+	Regranted:    room.Row("regranted", room.Transferring, room.Waiting, "decode: slot", "deadline"),
+	Recomputing:  room.Row("recomputing", room.Transferring, room.Running, "decode: engine", "deadline"),
 	Draining:     room.Row("draining", room.Transferring, room.Transfer, "decode: receiver, step or first token under way", "the bound on reads and steps"),
 	Succeeded:    room.Row("succeeded", room.PollSuccess, room.NoQueue, "", "tombstone timer"),
 	Failed:       room.Row("failed", room.PollFailed, room.NoQueue, "", "tombstone timer"),
@@ -53,6 +59,9 @@ func (p Phase) timed() bool { return p < Draining }
 
 // leased says that prefill may still send under the room's lease.
 func (p Phase) leased() bool { return p == Preallocated || p == Receiving }
+
+// computing says that the room's prompt, or what was retracted, is being computed here.
+func (p Phase) computing() bool { return p == Prefilling || p == Recomputing }
 
 // ended is the phase in which an outcome is remembered.
 func ended(o room.Outcome) Phase {

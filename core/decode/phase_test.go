@@ -32,6 +32,7 @@ func TestEveryPhaseHasAnOwnerAndAnExit(t *testing.T) {
 	for _, way := range [][]Phase{
 		{NeedsLink, NeedsBlocks, Preallocated, Receiving, Ready, Beginning, Generating},
 		{NeedsBlocks, Unfilled, Prefilling, Beginning, Generating},
+		{Retracted, Regranted, Recomputing, Beginning, Generating},
 	} {
 		place := -1
 		for i, p := range way {
@@ -79,6 +80,17 @@ func stepHome(id room.ID, ok bool) Event {
 	return Event{Kind: StepDone, Results: []Result{{Room: id, OK: ok}}}
 }
 
+// short requests a room whose first block is full with its first token of output.
+func short(id room.ID) Event {
+	ev := request(id, Local)
+	ev.Tokens = 15
+	return ev
+}
+
+// retracting takes room 1 its block for room 2 where there is one slot, and lets it come back.
+var retracting = []Event{short(2), short(1), stepHome(2, true), {Kind: Begun, Room: 2, OK: true}, stepHome(2, true),
+	{Kind: Abort, Room: 2}, stepHome(2, true)}
+
 // ways leads room 1 into each live phase. Room 2 is there to be in its way.
 var ways = [Succeeded][]Event{
 	NeedsLink:    {request(1, 7)},
@@ -87,10 +99,13 @@ var ways = [Succeeded][]Event{
 	Receiving:    {request(1, 7), {Kind: LinkUp, Peer: 7, Conn: 1}, chunkEvent(ChunkArrived, one, 0)},
 	Ready: {request(1, 7), {Kind: LinkUp, Peer: 7, Conn: 1}, chunkEvent(ChunkArrived, one, 0),
 		request(2, Local), chunkEvent(ChunkPlaced, one, 0), settledEvent(one, 1)},
-	Unfilled:   {request(2, Local), request(1, Local)},
-	Prefilling: {request(1, Local)},
-	Beginning:  {request(1, Local), stepHome(1, true)},
-	Generating: {request(1, Local), stepHome(1, true), {Kind: Begun, Room: 1, OK: true}},
+	Unfilled:    {request(2, Local), request(1, Local)},
+	Prefilling:  {request(1, Local)},
+	Beginning:   {request(1, Local), stepHome(1, true)},
+	Generating:  {request(1, Local), stepHome(1, true), {Kind: Begun, Room: 1, OK: true}},
+	Retracted:   retracting[:5],
+	Regranted:   {short(2), short(3), short(1), retracting[2], retracting[3], retracting[4], {Kind: Abort, Room: 2}, stepHome(2, true)},
+	Recomputing: retracting,
 	Draining: {request(1, 7), {Kind: LinkUp, Peer: 7, Conn: 1}, chunkEvent(ChunkArrived, one, 0),
 		{Kind: Abort, Room: 1}},
 }
@@ -98,11 +113,16 @@ var ways = [Succeeded][]Event{
 // inPhase returns a core in which room 1 is in phase p.
 func inPhase(t *testing.T, p Phase) *Core {
 	t.Helper()
-	blocks := 4
-	if p == NeedsBlocks {
-		blocks = 2
+	cfg := Config{Boot: 1, Blocks: 4, QueuedMax: 4, RunningMax: 1, ChunkTokens: 16}
+	switch p {
+	case NeedsBlocks:
+		cfg.Blocks = 2
+	case Retracted, Recomputing:
+		cfg.Blocks, cfg.AheadTokens = 2, 1
+	case Regranted:
+		cfg.Blocks, cfg.AheadTokens = 3, 1
 	}
-	c := New(Config{Boot: 1, Blocks: blocks, QueuedMax: 4, RunningMax: 1, ChunkTokens: 16})
+	c := New(cfg)
 	var out Effects
 	for _, ev := range ways[p] {
 		c.Step(0, ev, &out)

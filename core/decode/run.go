@@ -8,17 +8,18 @@ import (
 )
 
 // startStep starts the next engine step, if none is running and there is something to do:
-// every generating room its next token, then chunks of local prompts in order of arrival, which
-// share what is left by halves (sched.S3, S4).
+// every generating room its next token, then chunks of what is computed here in order of arrival,
+// which share what is left by halves (sched.S3, S4).
 func (c *Core) startStep(out *Effects) {
-	if c.stepping > 0 || c.count[Generating]+c.count[Prefilling] == 0 {
+	prompts := c.count[Prefilling] + c.count[Recomputing]
+	if c.stepping > 0 || c.count[Generating]+prompts == 0 {
 		return
 	}
-	items := make([]StepItem, 0, c.count[Generating]+c.count[Prefilling])
+	items := make([]StepItem, 0, c.count[Generating]+prompts)
 	budget := sched.NewBudget(c.cfg.ChunkTokens)
 	for i := c.live.First(); i != room.None; i = c.live.Next(i) {
 		e := &c.rooms[i]
-		if e.phase != Generating {
+		if e.phase != Generating || e.short() {
 			continue
 		}
 		// The newest token has no KV yet: it stands at this position.
@@ -27,17 +28,21 @@ func (c *Core) startStep(out *Effects) {
 		e.inStep = true
 		budget.Decode()
 	}
-	for i := c.live.First(); i != room.None && c.count[Prefilling] > 0 && !budget.Full(); i = c.live.Next(i) {
+	for i := c.live.First(); i != room.None && prompts > 0 && !budget.Full(); i = c.live.Next(i) {
 		e := &c.rooms[i]
-		if need := e.tokens - e.filledTo; e.phase == Prefilling && budget.Fits(need) {
+		if need := e.past() - e.filledTo; e.phase.computing() && budget.Fits(need) {
 			budget.Add(i, need)
 		}
 	}
 	for _, p := range budget.Parts() {
 		e := &c.rooms[p.Slot]
 		to := e.filledTo + p.Tokens
-		items = append(items, StepItem{Room: e.id, Prefill: true, From: e.filledTo, To: to, Last: to == e.tokens, Blocks: e.blocks})
+		items = append(items, StepItem{Room: e.id, Prefill: true, From: e.filledTo, To: to, Last: to == e.past() && e.unsaid(),
+			Again: e.phase == Recomputing, Blocks: e.blocks})
 		e.inStep, e.stepTo = true, to
+	}
+	if len(items) == 0 {
+		return // all that generate wait for a block
 	}
 	c.stepping = int32(len(items))
 	out.add(Effect{Kind: Step, Items: items})
@@ -62,8 +67,12 @@ func (c *Core) stepDone(now time.Duration, results []Result, out *Effects) {
 			c.emit(now, e, r.Finished, out)
 		default:
 			e.filledTo = e.stepTo
-			if e.filledTo == e.tokens {
+			switch {
+			case e.filledTo < e.past():
+			case e.made == 0:
 				c.begin(now, e, out)
+			default:
+				c.move(e, Generating, now) // where it was
 			}
 		}
 	}

@@ -18,12 +18,13 @@ func TestTracesNameTheirRoom(t *testing.T) {
 		{request(1, 7), up, {Kind: TimerFired, Timer: room.Timer{Kind: room.ResendTimer, Room: 1}}, {Kind: LinkEnd, Conn: 1}},
 		{request(1, 7), {Kind: LinkFailed, Peer: 7}, {Kind: TimerFired, Timer: tombstoneTimer}},
 		{{Kind: Abort, Room: 1}},
+		retracting,
 	}
 	nobody := map[EventKind]bool{StepDone: true, LinkUp: true, LinkFailed: true, LinkEnd: true, Drain: true}
 	leased := map[EventKind]bool{Settled: true, ChunkArrived: true, ChunkPlaced: true, ChunkOff: true, ChunkRefused: true}
 	seen, done := map[EventKind]bool{}, map[EffectKind]bool{}
 	for _, life := range lives {
-		c := New(Config{Boot: 1, Blocks: 4, QueuedMax: 4, RunningMax: 1, ChunkTokens: 16})
+		c := New(Config{Boot: 1, Blocks: 2, QueuedMax: 4, RunningMax: 1, ChunkTokens: 16, AheadTokens: 1})
 		for _, ev := range life {
 			seen[ev.Kind] = true
 			if id, l := ev.Subject(); ev.Timer != tombstoneTimer && (id == 0) != nobody[ev.Kind] || (l == one) != leased[ev.Kind] {

@@ -21,7 +21,7 @@ func TestTranscripts(t *testing.T) {
 type player struct{ c *Core }
 
 func (p *player) Config(a *transcript.Args) {
-	p.c = New(Config{Boot: 1, Blocks: a.Num("blocks"), QueuedMax: a.Num("queued"), RunningMax: a.Num("running"), ChunkTokens: a.Num("chunk")})
+	p.c = New(Config{Boot: 1, Blocks: a.Num("blocks"), QueuedMax: a.Num("queued"), RunningMax: a.Num("running"), ChunkTokens: a.Num("chunk"), AheadTokens: a.Num("ahead")})
 }
 
 func (p *player) Step(now time.Duration, verb string, a *transcript.Args) (said []string) {
@@ -79,7 +79,7 @@ func event(kind string, a *transcript.Args, now time.Duration) Event {
 
 func describe(e Effect) string {
 	switch e.Kind {
-	case Accept, Begin, Emit:
+	case Accept, Begin, Emit, Retract:
 		return fmt.Sprintf("%s %d", effectNames[e.Kind], e.Room)
 	case Refuse:
 		return fmt.Sprintf("REFUSE %d: %s", e.Room, e.Outcome)
@@ -100,7 +100,11 @@ func describe(e Effect) string {
 		for _, it := range e.Items {
 			s := fmt.Sprintf("room %d token %d of blocks %v", it.Room, it.From, it.Blocks)
 			if it.Prefill {
-				s = fmt.Sprintf("room %d prompt %d-%d of blocks %v", it.Room, it.From, it.To, it.Blocks)
+				what := "prompt"
+				if it.Again {
+					what = "again"
+				}
+				s = fmt.Sprintf("room %d %s %d-%d of blocks %v", it.Room, what, it.From, it.To, it.Blocks)
 			}
 			if it.Last {
 				s += " last"

@@ -49,6 +49,9 @@ func (c *Core) Rooms(yield func(room.View) bool) {
 			Room: e.id, Phase: row.Name, Poll: row.Poll, Queue: e.queue(), Began: e.began, Since: e.since,
 			Deadline: e.deadline, WaitsFor: row.WaitsFor, Peer: e.peer, Lease: e.lease, Outcome: e.outcome,
 		}
+		if e.phase == Generating && e.short() && !e.inStep {
+			v.WaitsFor = phaseTable[Retracted].WaitsFor
+		}
 		if !yield(v) {
 			return
 		}

@@ -1,5 +1,6 @@
-// Package sched holds the two rules by which a worker's rooms share its engine: who is served
-// next (Line), and how much of which prompt goes into one step (Budget).
+// Package sched holds the rules by which a worker's rooms share its engine and its memory: who is
+// served next (Line), how much of which prompt goes into one step (Budget), how much memory a room
+// is let in with (Blocks), and who gives its memory back when it does not suffice (Yield).
 //
 // It never looks at a room: the cores walk their rooms in order of arrival and ask. Only the
 // cores import it; it imports core/room.
@@ -24,4 +25,20 @@
 //	    finitely many. Order is that of arrival, so those before a given prompt only become
 //	    fewer, until it is the first. From then on whatever comes behind it at most doubles
 //	    the time that it still takes.
+//	S6  memory ahead. A room is let in with blocks for the tokens that it has and some of output
+//	    ahead, and only if as many stay free as all that were let in before may still ask for up
+//	    to the same distance from where they are. So whoever is let in makes that many tokens
+//	    before anybody has to yield, and a room that is computed again is so for more than a
+//	    token. Those that generate are served before those that wait.
+//	S7  nobody yields but for an older one. When a generating room needs a block and there is
+//	    none, the youngest of those that hold blocks gives up all of its own, and waits for
+//	    them again at its place by arrival; if that is the needy room itself, it does, for those
+//	    before it. Therefore the oldest that holds blocks is never retracted and comes to its
+//	    end, since what could not run alone was refused at the door. A given room yields at most
+//	    as often as it and those before it grow, and those are finitely many and only become
+//	    fewer: no livelock.
+//	S8  what cannot yield now is waited for. Blocks that are promised to a sender, and those of
+//	    a room of which something is under way, stay where they are. While a younger room is
+//	    like that, or all that are older are, or somebody who leaves still holds blocks, the
+//	    needy room keeps what it has and sits out; what it waits for does not wait for it.
 package sched

@@ -335,7 +335,9 @@ func TestF10AbortInEveryState(t *testing.T) {
 		}
 	}
 	for p := decode.Phase(0); p < decode.Succeeded; p++ {
-		if local := p == decode.Unfilled || p == decode.Prefilling; !local && !met["decode "+p.String()] {
+		local := p == decode.Unfilled || p == decode.Prefilling
+		retracted := p == decode.Retracted || p == decode.Regranted || p == decode.Recomputing // not where all of the output is reserved
+		if !local && !retracted && !met["decode "+p.String()] {
 			t.Errorf("no abort met a room in decode's phase %v", p)
 		}
 	}
