@@ -42,6 +42,17 @@ func (r *Report) StatesPerSecond() float64 {
 	return float64(r.States) / max(r.Exploring.Seconds(), 1e-9)
 }
 
+// Sights lists the witnesses that were seen, and how often.
+func (r *Report) Sights() string {
+	var all []string
+	for _, s := range r.Seen {
+		if s.Count > 0 {
+			all = append(all, fmt.Sprintf("%s %d", s.Name, s.Count))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
 // Err says what is wrong: a violation with its chart, a scope that was too large to finish,
 // or one that never showed what it was made to show. It is nil if everything holds.
 func (r *Report) Err() error {

@@ -13,22 +13,40 @@ import (
 type Scope struct {
 	Name    string
 	Nightly bool // too large for every change
+	Must    []string
 	Run     func() explore.Report
+
+	// Check explores a second time by other means (see naive), if there are not too many states,
+	// and says where the two differ. It is nil for what is no exploration.
+	Check func(statesMax int) (compared bool, err error)
+	// Without explores what is left where events of some classes never happen.
+	Without func(...explore.Class) explore.Report
 }
 
 // audited is of how many states per scope the key is doubted: a tenth of a second of work.
 const audited = 1000
 
+// scope makes a scope of a system, which is made anew for every run.
+func scope[Y explore.System[S, E], S any, E comparable](name string, nightly bool, sys func() Y, o explore.Options) Scope {
+	o.Audit = audited
+	return Scope{
+		Name: name, Nightly: nightly, Must: o.Must,
+		Run:   func() explore.Report { return explore.Run(sys(), o) },
+		Check: func(statesMax int) (bool, error) { return agree(sys(), o, statesMax) },
+		Without: func(gone ...explore.Class) explore.Report {
+			return explore.Run(thinned[S, E]{sys(), gone}, o)
+		},
+	}
+}
+
 // Scopes lists all, those of the room protocol first.
 func Scopes() []Scope {
 	var all []Scope
 	for _, s := range sim.Scopes() {
-		s.Options.Audit = audited
-		all = append(all, Scope{Name: s.Name, Nightly: !s.Gate, Run: s.Run})
+		all = append(all, scope(s.Name, !s.Gate, func() *sim.System { return sim.New(s.Scope) }, s.Options))
 	}
 	for _, s := range relaysim.Scopes() {
-		s.Options.Audit = audited
-		all = append(all, Scope{Name: s.Name, Nightly: s.Nightly, Run: s.Run})
+		all = append(all, scope(s.Name, s.Nightly, func() *relaysim.System { return relaysim.New(s.Scope) }, s.Options))
 	}
 	// Walks by seed, not an exploration: of another kind, but it judges mutants like the others.
 	// proof/fleetsim's own test runs the same seeds in every change.

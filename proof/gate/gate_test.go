@@ -3,22 +3,37 @@ package gate
 import (
 	"fmt"
 	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"baton/proof/explore"
 )
 
 // nightly, if set, explores the scopes that are too large for every change too.
 var nightly = os.Getenv("BATON_NIGHTLY") != ""
 
-// TestGateHolds is the gate: all interleavings of every small world.
+// together is how many scopes are explored at a time: as many as there are cores, and no more
+// than memory bears.
+const together = 2
+
+// memoryMax is what a nightly run may take of the machine: two scopes of the largest kind at a
+// time, with room to spare.
+const memoryMax = 8 << 30
+
+// TestGateHolds is the gate: all interleavings of every small world, and of the large ones in a
+// nightly run. At its end stands a table.
 func TestGateHolds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("explores for several seconds")
 	}
-	var sum sync.Mutex
-	states, transitions, exploring := 0, 0, time.Duration(0)
+	debug.SetMemoryLimit(memoryMax)
+	var table report
+	turn := make(chan bool, together)
 	t.Run("scopes", func(t *testing.T) { // ends when all of them have
 		for _, s := range Scopes() {
 			if s.Nightly && !nightly {
@@ -26,20 +41,141 @@ func TestGateHolds(t *testing.T) {
 			}
 			t.Run(s.Name, func(t *testing.T) {
 				t.Parallel()
+				turn <- true
+				defer func() { <-turn }()
 				r := s.Run()
-				t.Log(r.String())
-				sum.Lock()
-				defer sum.Unlock()
-				states += r.States
-				transitions += r.Transitions
-				exploring += r.Exploring
+				table.add(s.Name, r)
 				if err := r.Err(); err != nil {
-					t.Fatal(err)
+					t.Fatalf("%s\n%v", &r, err)
+				}
+				for _, seen := range r.Seen {
+					if seen.Count > 0 && sometimes(seen.Name) && !slices.Contains(s.Must, seen.Name) {
+						t.Errorf("the scope reaches %q and does not demand it: a change that stops it from doing so would go unseen", seen.Name)
+					}
 				}
 			})
 		}
 	})
-	t.Logf("together %d states, %d transitions, %.0f states/s of one core", states, transitions, float64(states)/exploring.Seconds())
+	t.Logf("\n%s", table.String())
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	if memory.Sys > memoryMax*5/4 {
+		t.Errorf("the scopes took %d MiB, want at most %d", memory.Sys>>20, memoryMax>>20)
+	}
+}
+
+// sometimes says which witnesses a scope has to demand if it can: how work ends, and what is made
+// for ends that are not the usual one.
+func sometimes(witness string) bool {
+	for _, word := range []string{"success", "drain", "retry", "retract", "quarantine"} {
+		if strings.Contains(witness, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// report is the table of a run of the gate.
+type report struct {
+	sync.Mutex
+	rows                []string
+	states, transitions int
+	exploring           time.Duration
+}
+
+func (x *report) add(name string, r explore.Report) {
+	x.Lock()
+	defer x.Unlock()
+	bound := func(n int) string {
+		if n == 0 {
+			return ""
+		}
+		return fmt.Sprint(n)
+	}
+	x.rows = append(x.rows, fmt.Sprintf("%-30s %9d %10d %5d %8.0f %6.1f %5s %6s  %s", name, r.States, r.Transitions, r.Depth, r.StatesPerSecond(),
+		(r.Exploring+r.Judging).Seconds(), bound(r.DeadlinesTerm), bound(r.DeadlinesAlone), r.Sights()))
+	x.states += r.States
+	x.transitions += r.Transitions
+	x.exploring += r.Exploring
+}
+
+// String is the table: the two bounds are the most deadlines that may run out, one after the
+// other, before every room of the scope is over; behind them stands how often what was seen.
+func (x *report) String() string {
+	slices.Sort(x.rows)
+	return fmt.Sprintf("%-30s %9s %10s %5s %8s %6s %5s %6s  %s\n%s\ntogether %d scopes, %d states, %d transitions, %.0f states/s of one core", "scope", "states",
+		"trans.", "depth", "states/s", "s", "TERM≤", "ALONE≤", "seen", strings.Join(x.rows, "\n"), len(x.rows), x.states, x.transitions, float64(x.states)/x.exploring.Seconds())
+}
+
+// comparedMax is up to how many states two explorers are compared in every change.
+const comparedMax = 6000
+
+// TestTwoExplorersAgree compares the explorer with one that is too simple to be wrong in the
+// same way, on every small scope of every world. (TestScope does the same with each mutant.)
+func TestTwoExplorersAgree(t *testing.T) {
+	if testing.Short() {
+		t.Skip("explores for a few seconds")
+	}
+	most := comparedMax
+	if nightly {
+		most *= 10
+	}
+	compared := map[string]int{}
+	for _, s := range Scopes() {
+		if s.Check == nil {
+			continue
+		}
+		did, err := s.Check(most)
+		if err != nil {
+			t.Errorf("%s: %v", s.Name, err)
+		}
+		if did {
+			compared[world(s.Name)]++
+		}
+	}
+	t.Log(compared)
+	for _, s := range Scopes() {
+		if s.Check != nil && compared[world(s.Name)] == 0 {
+			t.Errorf("no scope of the world of %q is small enough to be compared", s.Name)
+		}
+	}
+}
+
+// world is the part of a scope's name that says which world it is of: what stands before its
+// question.
+func world(name string) string {
+	at := len(name)
+	for _, q := range []string{"PROMPT", "TERM", "ALONE", "SAFETY"} {
+		if i := strings.Index(name, q); i >= 0 {
+			at = min(at, i)
+		}
+	}
+	return strings.TrimSpace(name[:at])
+}
+
+// TestScopesThatReachNothingFail takes the events away by which a scope gets anywhere: first all
+// that goes on by itself, then all that breaks and all that people do. What it had to have shown
+// is then never seen, and a scope that held all the same would be one that demands nothing.
+func TestScopesThatReachNothingFail(t *testing.T) {
+	for _, s := range Scopes() {
+		if s.Without == nil || s.Nightly && !nightly {
+			continue
+		}
+		if !slices.Contains(s.Must, "success") {
+			t.Errorf("%s does not demand a success", s.Name)
+		}
+		r := s.Without(explore.Progress, explore.Delivery)
+		if len(r.Missing) == 0 {
+			t.Errorf("%s holds where nothing ever goes on: %s", s.Name, &r)
+		}
+		if len(s.Must) == 1 { // about successes alone
+			continue
+		}
+		r = s.Without(explore.Fault, explore.Environment)
+		if len(r.Missing) == 0 {
+			t.Errorf("%s holds where nothing ever breaks and nobody acts: %s", s.Name, &r)
+		}
+	}
 }
 
 // TestScope explores the one scope that BATON_SCOPE names: how mutants are judged, and how a
@@ -54,6 +190,11 @@ func TestScope(t *testing.T) {
 		if s.Name == name {
 			r := s.Run()
 			t.Log(r.String())
+			if s.Check != nil {
+				if _, err := s.Check(comparedMax); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if err := r.Err(); err != nil {
 				t.Fatal(err)
 			}

@@ -52,9 +52,11 @@ func TestWorldSeesBrokenPromises(t *testing.T) {
 		{"tokens taken back that a client has", []relay.Effect{{Kind: relay.Forward, Req: 1}, {Kind: relay.Discard, Req: 1}}},
 		{"two closes", []relay.Effect{{Kind: relay.Open, Req: 1, Worker: 7}, {Kind: relay.Close, Req: 1}, {Kind: relay.Close, Req: 1}}},
 		{"success without a finish reason", []relay.Effect{{Kind: relay.End, Req: 1, Outcome: done}}},
+		{"an outcome without a cause", []relay.Effect{{Kind: relay.End, Req: 1, Outcome: room.Fail(room.Overload)}}},
 		{"a client error that blames", []relay.Effect{{Kind: relay.Blame, Worker: 7, Cause: failed.Cause}}},
 	} {
 		w := sys.Init()
+		sys.due = []due{{1, failed}, {1, done}}
 		var err error
 		for i, e := range c.effects {
 			if err = sys.perform(&w, e); err != nil && i < len(c.effects)-1 {

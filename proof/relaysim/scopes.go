@@ -39,7 +39,7 @@ func Scopes() []Named {
 		sc.Prefills, sc.Decodes, sc.Limits.MaxTries, sc.Limits.RetryBurst = 1, 1, 3, 3
 		sc.Causes, sc.Gone, sc.Away, sc.Back = []room.Cause{room.WorkerLost, room.TransferFailed}, true, 1, true
 	})
-	back := []string{"success", "cancelled", "waits for a worker", "served after waiting", "second attempt succeeds", "served by a next life"}
+	back := []string{"success", "cancelled", "retry", "waits for a worker", "served after waiting", "second attempt succeeds", "served by a next life"}
 	buffered := with(one, func(sc *Scope) { // nobody has a byte of what is taken back
 		sc.Buffered, sc.Gone, sc.Tokens = true, true, 2
 		sc.Causes = []room.Cause{room.WorkerLost}

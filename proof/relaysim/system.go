@@ -11,14 +11,17 @@ import (
 )
 
 // System explores a scope.
-type System struct{ scope Scope }
+type System struct {
+	scope Scope
+	due   []due // how a request may end in this step
+}
 
 // New returns the system of a scope.
 func New(sc Scope) *System {
 	if sc.Budgets == (relay.Budgets{}) {
 		sc.Budgets = relay.Budgets{Queue: 1, Place: 1, Connect: 1, FirstToken: 1, Gap: 1, Total: 1}
 	}
-	return &System{sc}
+	return &System{scope: sc}
 }
 
 // Event is one choice of the scheduler.
@@ -276,7 +279,7 @@ func (s *System) Key(w *World, b []byte) []byte {
 	for i := range w.requests {
 		r := &w.requests[i]
 		b = append(b, flag(r.arrived), r.order, flag(r.gone), flag(r.ended), r.got|flag(r.anew)<<7, byte(r.of), flag(r.waited), byte(r.placing), byte(r.attempt), byte(r.late[0]), byte(r.late[1]))
-		b = append(b, flag(r.looked), byte(r.prefill), byte(r.decode), byte(len(r.excluded)))
+		b = append(b, flag(r.looked), byte(r.prefill), byte(r.decode), byte(r.why.Cause), byte(len(r.excluded)))
 		for _, x := range r.excluded {
 			b = append(b, byte(x)<<1|flag(slices.Contains(r.innocent, x)))
 		}

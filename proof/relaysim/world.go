@@ -61,6 +61,7 @@ type request struct {
 	anew     bool     // pieces were taken back
 	ended    bool
 	outcome  room.Outcome
+	why      room.Outcome // ghost: the first failure of the current or last attempt that the gateway heard of
 }
 
 // leg is one dispatched leg: what the worker does, and what stands in the line to the gateway.
@@ -129,6 +130,10 @@ func (w *World) of(req uint64) *request { return &w.requests[req-1] }
 // step runs the core and does what it asks for. An error is a broken promise.
 func (s *System) step(w *World, ev relay.Event) error {
 	var out relay.Effects
+	s.due = s.due[:0]
+	if ev.Kind != relay.Drain && ev.Kind != relay.Roster {
+		s.due = w.due(ev, s.due)
+	}
 	w.core.Step(now, ev, &out)
 	last := uint8(0)
 	for _, e := range out.List {
@@ -206,7 +211,10 @@ func (s *System) perform(w *World, e relay.Effect) error {
 		if r.ended {
 			return fmt.Errorf("G1: request %d ends twice, %s after %s", e.Req, e.Outcome, r.outcome)
 		}
-		r.ended, r.outcome = true, e.Outcome
+		r.ended, r.outcome, r.why = true, e.Outcome, room.Outcome{}
+		if !slices.Contains(s.due, due{e.Req, e.Outcome}) {
+			return fmt.Errorf("CAUSE: request %d ends as %s, and the first cause that it may have is %v", e.Req, e.Outcome, s.due)
+		}
 		if e.Outcome.Cause == room.Cancelled && !r.gone {
 			return fmt.Errorf("CAUSE: request %d ends as cancelled, and nobody cancelled it", e.Req)
 		}

@@ -35,7 +35,7 @@ func (y *System) doP(w *world, ev prefill.Event) error {
 	if err := y.farewell("prefill", before); err != nil {
 		return err
 	}
-	if err := y.stands("prefill", &w.sureP); err != nil {
+	if err := y.stands(w, "prefill", sawDrainP, &w.sureP); err != nil {
 		return err
 	}
 	// Writes into a connection that is not there return at once.
@@ -65,9 +65,13 @@ func audit(who string, n blocks.Count, idle bool, owed uint8) error {
 	return nil
 }
 
-// stands checks that no decision was taken back. y.decided holds what the core says now.
-func (y *System) stands(who string, sure *[roomsMax]room.Outcome) error {
+// stands checks that no decision was taken back. y.decided holds what the core says now: a room
+// that is still here although it is decided drains.
+func (y *System) stands(w *world, who string, drains int, sure *[roomsMax]room.Outcome) error {
 	for r, o := range y.decided {
+		if o.Ended() {
+			w.shows |= 1 << drains
+		}
 		if sure[r].Ended() && y.here>>r&1 == 1 && o != sure[r] {
 			return fmt.Errorf("CAUSE: %s decided %s for room %d and then %s", who, sure[r], r+1, o)
 		}
@@ -267,7 +271,7 @@ func (y *System) doD(w *world, ev decode.Event) error {
 	if err := y.farewell("decode", before); err != nil {
 		return err
 	}
-	return y.stands("decode", &w.sureD)
+	return y.stands(w, "decode", sawDrainD, &w.sureD)
 }
 
 func (y *System) effectD(w *world, x *decode.Effect) error {

@@ -110,6 +110,9 @@ func (y *System) Events(w *world, evs []Event) []Event {
 	add := func(k Kind, r uint8, arg uint32) { evs = append(evs, Event{k, r, arg}) }
 	for _, m := range w.net.all() {
 		r := unpackMsg(m).room
+		if sc.Alike && r > 0 && m == (msg{kind: msgRequestD, room: r}).pack() && w.net.has(msg{kind: msgRequestD, room: r - 1}.pack()) {
+			continue
+		}
 		add(deliver, r, m)
 		if sc.Twice {
 			add(twice, r, m)

@@ -31,7 +31,9 @@ func Scopes() []Named {
 	crashP := func(sc *Scope) { sc.CrashP, sc.Recut = 1, true }
 	crashD := func(sc *Scope) { sc.CrashD = 1 }
 	once := func(sc *Scope) { sc.Twice, sc.Once = true, true }
-	two := Scope{Rooms: 2, Tokens: 15, MaxNew: 1, BlocksP: 1, BlocksD: 1, Slots: 1, ChunkTokens: 16}
+	// Two rooms share what holds one: a block, a slot, a step, a connection.
+	two := Scope{Rooms: 2, Tokens: 15, MaxNew: 1, BlocksP: 1, BlocksD: 1, Slots: 1, ChunkTokens: 16, Alike: true}
+	both := func(sc *Scope) { sc.BlocksP, sc.BlocksD, sc.Slots = 2, 2, 2 }    // both at once
 	three := func(sc *Scope) { sc.Tokens, sc.BlocksP, sc.BlocksD = 47, 3, 3 } // chunks
 	local := Scope{Rooms: 2, Local: true, Tokens: 31, MaxNew: 2, BlocksP: 1, BlocksD: 3, Slots: 1, ChunkTokens: 16, Abort: true, StepFails: true}
 	const gate, night = true, false
@@ -46,8 +48,15 @@ func Scopes() []Named {
 		{"PROMPT gateway crash decode", gate, with(gateway, crashD), prompt(ends)},
 		{"PROMPT gateway drain", gate, with(gateway, func(sc *Scope) { sc.Drain = true }), prompt(ends)},
 		{"PROMPT two rooms", gate, with(two, func(sc *Scope) { sc.GiveUp = true }), prompt(ends[:1])},
-		{"PROMPT two rooms abort", night, with(two, func(sc *Scope) { sc.Abort, sc.GiveUp = true, true }), prompt(ends[:3])},
-		{"PROMPT unified", gate, with(local, func(sc *Scope) { sc.BlocksD, sc.Slots = 6, 2 }), prompt(unified)},
+		{"PROMPT two rooms abort", gate, with(two, func(sc *Scope) { sc.Abort, sc.GiveUp = true, true }), prompt(ends[:3])},
+		{"PROMPT two rooms, two slots", gate, with(with(two, both), func(sc *Scope) { sc.GiveUp = true }), prompt(ends[:1])},
+		{"PROMPT two rooms gateway", night, with(two, func(sc *Scope) {
+			sc.Abort, sc.GiveUp, sc.Gateway, sc.Tied, sc.Breaks, sc.StepFails = true, true, true, true, 1, true
+		}), prompt(ends)},
+		{"PROMPT two rooms, two slots gateway", night, with(with(two, both), func(sc *Scope) {
+			sc.Abort, sc.GiveUp, sc.Gateway, sc.Tied = true, true, true, true
+		}), prompt(ends[:3])},
+		{"PROMPT unified", gate, with(local, func(sc *Scope) { sc.BlocksD, sc.Slots = 6, 2 }), explore.Options{Ask: explore.PROMPT, Must: unified}},
 
 		{"TERM quiet", gate, quiet, term(late)},
 		{"TERM data", gate, with(data, func(sc *Scope) { sc.MaxNew, sc.BlocksD = 2, 3 }), term(late)},
@@ -58,7 +67,7 @@ func Scopes() []Named {
 		{"TERM twice crash decode", gate, with(twice, crashD), term(ends[:1])},
 		{"TERM tombstone", gate, with(twice, func(sc *Scope) { sc.Forget = 1 }), term(turned[:1])},
 		{"TERM two rooms", gate, with(two, func(sc *Scope) { sc.Breaks = 1 }), term(ends[:1])},
-		{"TERM unified", gate, with(local, func(sc *Scope) { sc.Twice, sc.Lose = true, true }), term(unified)},
+		{"TERM unified", gate, with(local, func(sc *Scope) { sc.Twice, sc.Lose = true, true }), explore.Options{Ask: explore.TERM, Must: unified}},
 		{"TERM three chunks", night, with(all, three), term(turned)},
 		{"TERM all crash prefill", gate, with(all, crashP), term(turned)},
 		{"TERM all crash decode", night, with(all, crashD), term(turned)},
@@ -66,6 +75,22 @@ func Scopes() []Named {
 		{"TERM two tombstones", night, with(twice, func(sc *Scope) { sc.GiveUp, sc.Forget = true, 2 }), term(revoked)},
 		{"TERM both crash", night, with(twice, func(sc *Scope) { crashP(sc); crashD(sc) }), term(revoked)},
 		{"TERM two rooms abort", night, with(two, func(sc *Scope) { sc.Abort = true }), term(ends[:3])},
+		{"TERM two rooms crash prefill", gate, with(two, func(sc *Scope) { sc.GiveUp = true; crashP(sc) }), term(ends[:1])},
+		{"TERM two rooms crash decode", gate, with(two, func(sc *Scope) { sc.GiveUp = true; crashD(sc) }), term(ends[:1])},
+		{"TERM two rooms, two slots", night, with(with(two, both), func(sc *Scope) { sc.Abort, sc.WriteFails = true, true }), term(ends[:3])},
+		{"TERM tombstone crash prefill write fails", night, with(twice, func(sc *Scope) {
+			sc.Abort, sc.Lose, sc.WriteFails, sc.WriteLate, sc.Forget = true, true, true, true, 1
+			crashP(sc)
+		}), term(turned)},
+		{"TERM tombstone crash decode write fails", night, with(twice, func(sc *Scope) {
+			sc.Lose, sc.WriteFails, sc.WriteLate, sc.Forget = true, true, true, 1
+			crashD(sc)
+		}), term(revoked)},
+		{"TERM tombstone both crash write fails", night, with(twice, func(sc *Scope) {
+			sc.WriteFails, sc.WriteLate, sc.Forget = true, true, 1
+			crashP(sc)
+			crashD(sc)
+		}), term(revoked)},
 
 		{"ALONE quiet", gate, with(quiet, silent), alone(late)},
 		{"ALONE data", gate, with(data, func(sc *Scope) { sc.Silent, sc.MaxNew, sc.BlocksD = true, 2, 3 }), alone(late)},
@@ -74,6 +99,7 @@ func Scopes() []Named {
 		{"ALONE all", night, with(all, silent), alone(late)},
 		{"ALONE all crash decode", night, with(with(all, silent), crashD), alone(late)},
 		{"ALONE all crash prefill", gate, with(with(all, silent), crashP), alone(late)},
+		{"ALONE both crash", night, with(with(twice, silent), func(sc *Scope) { crashP(sc); crashD(sc) }), alone(revoked)},
 	}
 }
 
@@ -88,16 +114,24 @@ func Crowd() Scope {
 	}
 }
 
-func prompt(must []string) explore.Options { return explore.Options{Ask: explore.PROMPT, Must: must} }
-func term(must []string) explore.Options   { return explore.Options{Ask: explore.TERM, Must: must} }
-func alone(must []string) explore.Options {
-	return explore.Options{Ask: explore.TERM | explore.ALONE, Must: must}
+// What every scope of a pair has to reach, on both sides: an end that waits for what is under way.
+var drains = []string{"prefill drains", "decode drains"}
+
+func prompt(must []string) explore.Options { return ask(explore.PROMPT, must) }
+func term(must []string) explore.Options   { return ask(explore.TERM, must) }
+func alone(must []string) explore.Options  { return ask(explore.TERM|explore.ALONE, must) }
+
+func ask(q explore.Question, must []string) explore.Options {
+	return explore.Options{Ask: q, Must: append(must[:len(must):len(must)], drains...), StatesMax: statesMax}
 }
+
+// statesMax is beyond the largest scope and still within a nightly run's memory: 2 GiB.
+const statesMax = 12_000_000
 
 var (
 	ends    = []string{"success", "prefill aborted", "decode aborted", "failed"}
 	turned  = append(ends[:4:4], "chunk turned away")
 	revoked = []string{"success", "failed", "chunk turned away"}
 	late    = append(ends[:4:4], "deadline")
-	unified = []string{"success", "decode aborted", "failed"}
+	unified = []string{"success", "decode aborted", "failed", "decode drains"}
 )

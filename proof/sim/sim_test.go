@@ -42,7 +42,7 @@ func TestSeededWalksEnd(t *testing.T) {
 	if *seed != 0 {
 		from, to = *seed, *seed
 	}
-	var sights [8]int
+	var sights [witnesses]int
 	for n := from; n <= to; n++ {
 		sc := Crowd()
 		if n%2 == 0 { // longer lives: nobody crashes
@@ -68,7 +68,7 @@ func TestSeededWalksEnd(t *testing.T) {
 // counting counts the witnesses of a walk.
 type counting struct {
 	Rare
-	sights *[8]int
+	sights *[witnesses]int
 }
 
 func (c *counting) Apply(w *world, e Event) error {
@@ -91,6 +91,24 @@ func TestScopesAreNamedOnce(t *testing.T) {
 		question := map[explore.Question]string{explore.PROMPT: "PROMPT ", explore.TERM: "TERM ", explore.TERM | explore.ALONE: "ALONE "}[sc.Options.Ask]
 		if question == "" || len(sc.Name) <= len(question) || sc.Name[:len(question)] != question {
 			t.Errorf("%q asks %q", sc.Name, sc.Options.Ask)
+		}
+	}
+}
+
+// TestRoomsThatAreAlikeAreExploredOnce: the order in which decode hears of rooms that differ in
+// nothing but their numbers is left out, and nothing else is.
+func TestRoomsThatAreAlikeAreExploredOnce(t *testing.T) {
+	for _, name := range []string{"PROMPT two rooms", "TERM two rooms crash prefill"} {
+		scopes := Scopes()
+		sc := scopes[slices.IndexFunc(scopes, func(s Named) bool { return s.Name == name })]
+		half := sc.Run()
+		sc.Scope.Alike = false
+		whole := sc.Run()
+		if half.Err() != nil || whole.Err() != nil || half.DeadlinesTerm != whole.DeadlinesTerm || half.Depth != whole.Depth {
+			t.Errorf("%s: %s\nand without the reduction: %s", name, &half, &whole)
+		}
+		if half.States >= whole.States || 2*half.States < whole.States {
+			t.Errorf("%s: %d states of %d, want at least half", name, half.States, whole.States)
 		}
 	}
 }

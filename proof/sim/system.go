@@ -37,6 +37,7 @@ type Scope struct {
 	Silent     bool  // each side may end a connection on which nothing moves
 	Resend     bool  // the resend timer runs
 	Recut      bool  // prefill's second life makes chunks of twice the size
+	Alike      bool  // rooms are alike, so that decode may hear of them in the order of their numbers: other runs are mirror images. Not with Twice
 	Once       bool  // also demand at most one pass and one generation per room and life
 	Leases     uint8 // leases over the life of the world, Requests beyond are lost; 0 means 3
 	Conns      uint8 // data connections over its life, dials beyond are refused; 0 means 3
@@ -121,11 +122,14 @@ const (
 	sawAbortD  // decode did
 	sawFailed  // a leg failed
 	sawRevoked // a chunk was turned away
+	sawDrainP  // prefill decided how a room ends while its step or a write was under way
+	sawDrainD  // decode, while a receiver, its step or its first token was
+	witnesses
 )
 
 // Witnesses names what may be seen.
 func (y *System) Witnesses() []string {
-	return []string{"success", "deadline", "prefill aborted", "decode aborted", "failed", "chunk turned away"}
+	return []string{"success", "deadline", "prefill aborted", "decode aborted", "failed", "chunk turned away", "prefill drains", "decode drains"}
 }
 
 // Shows returns what the last event showed.
