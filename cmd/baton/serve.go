@@ -25,6 +25,7 @@ import (
 	"baton/serve/gateway"
 	"baton/serve/leg"
 	"baton/serve/openai"
+	"baton/serve/recorder"
 	"baton/serve/worker"
 )
 
@@ -38,6 +39,7 @@ type serveFlags struct {
 	timeout, drain, keepalive      time.Duration
 	bodyBytes                      int64
 	canary                         bool
+	record                         string
 }
 
 func newServe() *cobra.Command {
@@ -57,6 +59,11 @@ The gateway answers
   GET  /v1/models    POST /tokenize, /detokenize  what is served, and its tokens
   GET  /health, /metrics                          for probes and Prometheus
   GET  /debug/requests, /debug/rooms              where everything is ("baton ps")
+
+With --record DIR every process writes down what its core was told and decided, and
+"baton replay DIR" tells fresh cores the same and wants the same decisions; its --rid
+draws the life of one request. Files hold times, sizes and names of rooms and requests,
+no text and no token, and only you may read them.
 
 Ctrl-C or SIGTERM once: new requests are refused, live ones may end (--drain-timeout).
 Twice: everything stops at once. Exit codes: 0 every request ended, 1 some did not in
@@ -100,6 +107,7 @@ Twice: everything stops at once. Exit codes: 0 every request ended, 1 some did n
 	fl.DurationVar(&f.keepalive, "sse-keepalive", 15*time.Second, "silence of a stream after which a comment is sent, at least 100ms; negative, as -1s: never")
 	fl.Int64Var(&f.bodyBytes, "body-bytes", openai.BodyBytesMax, "largest request body")
 	fl.BoolVar(&f.canary, "canary", false, "workers fill free blocks with a pattern and check it (slow)")
+	fl.StringVar(&f.record, "record", "", "`DIR` for traces of all decisions, a file per process, for \"baton replay\"; at most 256 MiB each")
 	fl.StringVar(&f.level, "log-level", "info", "debug, info, warn or error")
 	return c
 }
@@ -150,6 +158,17 @@ func (f *serveFlags) check() error {
 	return kernel.Check() // of the environment that workers inherit
 }
 
+// checkRecord says whether traces can be written to the directory of --record.
+func checkRecord(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if err := recorder.Check(dir); err != nil {
+		return fmt.Errorf("--record %q: %w", dir, err)
+	}
+	return nil
+}
+
 // noArgumentsButUnified refuses arguments, and says what became of the one behind --unified.
 func noArgumentsButUnified(c *cobra.Command, args []string) error {
 	if len(args) > 0 && c.Flags().Changed("unified") {
@@ -160,6 +179,9 @@ func noArgumentsButUnified(c *cobra.Command, args []string) error {
 
 func (f *serveFlags) run() error {
 	if err := f.check(); err != nil {
+		return err
+	}
+	if err := checkRecord(f.record); err != nil {
 		return err
 	}
 	out := &lockedWriter{w: os.Stderr}
@@ -203,7 +225,7 @@ func (f *serveFlags) run() error {
 		Secret: secretEnv, Out: os.Stdout, Workers: out, Log: log, Now: now,
 		Command: func(role, name string) *exec.Cmd { return exec.Command(self, f.workerArgs(role, name)...) },
 		Times:   fleet.Times{Drain: f.drain},
-		Gateway: gateway.Config{Model: f.modelName(src.Name), Text: text, BodyBytes: f.bodyBytes, Keepalive: f.keepalive,
+		Gateway: gateway.Config{Model: f.modelName(src.Name), Text: text, BodyBytes: f.bodyBytes, Keepalive: f.keepalive, Record: f.record,
 			Limits:  relay.Limits{MaxRunning: f.running, MaxQueued: queued},
 			Budgets: relay.Budgets{Total: f.timeout}},
 	})
@@ -242,6 +264,9 @@ func (f *serveFlags) workerArgs(role, name string) []string {
 		"--max-queued-requests", strconv.Itoa(f.running), "--child"}
 	if f.canary {
 		args = append(args, "--canary")
+	}
+	if f.record != "" {
+		args = append(args, "--record", f.record)
 	}
 	return args
 }

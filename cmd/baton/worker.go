@@ -67,6 +67,9 @@ Twice: everything stops at once.`,
 			if c.Secret, err = secret(c.Role); err != nil {
 				return err
 			}
+			if err := checkRecord(c.Record); err != nil && !child { // a child serves without
+				return err
+			}
 			c.Grace = graceOf(c.Grace)
 			c.Log, c.Ready = log, os.Stdout
 			if child {
@@ -97,6 +100,7 @@ Twice: everything stops at once.`,
 	fl.StringVar(&c.Sizes.KV, "kv", "bf16", "number format of the KV cache: bf16 or f32")
 	fl.BoolVar(&c.Canary, "canary", false, "fill free blocks with a pattern and check it (slow)")
 	fl.DurationVar(&c.Grace, "grace", worker.GraceDefault, "how long live rooms may go on at the end; 0 ends them at once")
+	fl.StringVar(&c.Record, "record", "", "`DIR` for a trace of all decisions, for \"baton replay\"; at most 256 MiB")
 	fl.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	fl.BoolVar(&child, "child", false, "end when standard input ends")
 	fl.MarkHidden("child")

@@ -23,6 +23,10 @@ const (
 	eventKinds
 )
 
+var eventNames = [eventKinds]string{"arrive", "pair", "leg_open", "tokens", "leg_end", "leg_closed", "client_gone", "timer", "drain", "roster"}
+
+func (k EventKind) String() string { return eventNames[k] }
+
 // Event is one thing that happened. Fields that a kind does not name are zero.
 type Event struct {
 	Kind     EventKind
@@ -110,6 +114,10 @@ const (
 	Release                   // Worker, Req: the leg is no longer load of the worker
 	effectKinds
 )
+
+var effectNames = [effectKinds]string{"place", "open", "close", "forward", "discard", "end", "blame", "release"}
+
+func (k EffectKind) String() string { return effectNames[k] }
 
 // Effect is one thing to do. Fields that a kind does not name are zero.
 type Effect struct {

@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"baton/core/relay"
+	"baton/core/room"
 	"baton/serve/door"
 	"baton/serve/openai"
+	"baton/serve/recorder"
 	"baton/serve/upstream/baton"
 )
 
@@ -28,6 +30,7 @@ type Config struct {
 	ClientBytes int           // bound of what waits for one slow client
 	Keepalive   time.Duration // silence of a stream after which a comment is sent; negative: never
 	Log         *slog.Logger
+	Record      string // a directory for a trace of all that the core is told and wants (package recorder); "": none
 }
 
 // Default budgets. A client can lower the total with X-Request-Timeout.
@@ -131,6 +134,13 @@ func New(c Config) (*Gateway, error) {
 	}
 	g.metrics = newMetrics(g)
 	l := &loop{g: g, core: relay.New(c.Limits), calls: map[uint64]*call{}, legs: map[legKey]context.CancelFunc{}}
+	if c.Record != "" {
+		life := recorder.Life{Role: "gateway", Name: "gateway", Boot: room.Boot(newRoom()), Began: g.started, Log: g.log}
+		var err error
+		if l.rec, err = recorder.NewRelay(c.Record, life, c.Limits); err != nil {
+			g.log.Warn("no trace is recorded", "detail", err)
+		}
+	}
 	go func() {
 		defer close(g.ended)
 		l.run(ctx)

@@ -10,6 +10,7 @@ import (
 	"baton/core/relay"
 	"baton/core/room"
 	"baton/serve/leg"
+	"baton/serve/recorder"
 	"baton/serve/upstream/baton"
 )
 
@@ -28,6 +29,7 @@ type loop struct {
 	g        *Gateway
 	core     *relay.Core
 	effects  relay.Effects
+	rec      *recorder.Relay // nil: nothing is recorded
 	roster   roster
 	calls    map[uint64]*call
 	legs     map[legKey]context.CancelFunc
@@ -71,6 +73,7 @@ type call struct {
 
 // run is the loop. It ends when ctx is done, and waits for the legs it started.
 func (l *loop) run(ctx context.Context) {
+	defer l.rec.Close()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
@@ -174,7 +177,9 @@ func (l *loop) step(ev relay.Event) {
 	for i := 0; i < len(l.pending); i++ {
 		l.now = l.g.clock()
 		l.effects.Reset()
+		l.rec.Before(l.now, &l.pending[i], l.newcomer(&l.pending[i]))
 		l.core.Step(l.now, l.pending[i], &l.effects)
+		l.rec.After(l.effects.List)
 		for j := range l.effects.List {
 			l.execute(&l.effects.List[j])
 		}
@@ -206,6 +211,14 @@ func (l *loop) execute(e *relay.Effect) {
 			l.roster.sweep()
 		}
 	}
+}
+
+// newcomer is the rid of the request that an event brings, "" for other events.
+func (l *loop) newcomer(ev *relay.Event) string {
+	if ev.Kind == relay.Arrive {
+		return l.rid(ev.Req)
+	}
+	return ""
 }
 
 func (l *loop) rid(req uint64) string {

@@ -31,6 +31,7 @@ type Config struct {
 	Canary bool          // fill freed blocks with a pattern and check it (W7): slow, for tests
 	Grace  time.Duration // at the end, how long live rooms may go on; 0 is GraceDefault, see NoGrace
 	Log    *slog.Logger  // nil is slog.Default
+	Record string        // a directory for a trace of all that the core is told and wants (package recorder); "": none
 	Ready  io.Writer     // Run prints its ready line here; nil for none
 	Parent io.Reader     // Run drains and ends when this ends; nil for none
 }

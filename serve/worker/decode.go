@@ -11,6 +11,7 @@ import (
 	"baton/engine/model"
 	"baton/engine/sample"
 	"baton/serve/leg"
+	"baton/serve/recorder"
 	"baton/transfer"
 )
 
@@ -21,7 +22,8 @@ type decodeNode struct {
 	link  transfer.Decode // nil for a unified worker
 	peers peers
 	out   decode.Effects
-	todo  []decode.Event // that effects of the step before made
+	todo  []decode.Event   // that effects of the step before made
+	rec   *recorder.Decode // nil: nothing is recorded
 }
 
 func (n *decodeNode) step(in *input) {
@@ -59,7 +61,10 @@ func (n *decodeNode) rest() {
 func (n *decodeNode) feed(ev decode.Event, in *input) {
 	n.peers.note(&ev, in)
 	n.out.Reset()
-	n.core.Step(n.w.now(), ev, &n.out)
+	now := n.w.now()
+	n.rec.Before(now, &ev, in.rid())
+	n.core.Step(now, ev, &n.out)
+	n.rec.After(n.out.List)
 	if n.w.tracing {
 		n.trace(&ev)
 	}
@@ -214,6 +219,7 @@ func (n *decodeNode) fire(t room.Timer) {
 }
 
 func (n *decodeNode) next() (at time.Duration, t room.Timer, ok bool) { return n.core.NextTimer() }
+func (n *decodeNode) over()                                           { n.rec.Close() }
 func (n *decodeNode) idle() bool                                      { return n.core.Idle() }
 func (n *decodeNode) phase(id room.ID) string                         { return n.core.PhaseOf(id) }
 func (n *decodeNode) rooms(yield func(room.View) bool)                { n.core.Rooms(yield) }

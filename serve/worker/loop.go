@@ -28,6 +28,21 @@ type input struct {
 	ask     func()      // a question or a wish from outside, run on the loop
 }
 
+// rid names the request that the input brings, "" for none.
+func (in *input) rid() string {
+	if in == nil {
+		return ""
+	}
+	return ridOf(in.leg)
+}
+
+func ridOf(leg *entry) string {
+	if leg == nil {
+		return ""
+	}
+	return leg.req.RID
+}
+
 // spot answers an arrived chunk.
 type spot struct {
 	blocks []int32
@@ -42,6 +57,7 @@ type node interface {
 	request(e *entry) *input // the leg's input, made on the caller's goroutine
 	abort(id room.ID, c room.Cause)
 	drain()
+	over() // the loop ends, also by a panic
 	idle() bool
 	rooms(yield func(room.View) bool)
 	phase(id room.ID) string // "" for a room that is not known
@@ -63,6 +79,7 @@ func (w *Worker) send(in *input) bool {
 // loop runs the node until stop.
 func (w *Worker) loop() {
 	defer close(w.over)
+	defer w.node.over()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	armed := time.Duration(-1) // what timer is set to

@@ -7,6 +7,7 @@ import (
 	"baton/core/prefill"
 	"baton/core/room"
 	"baton/engine/model"
+	"baton/serve/recorder"
 	"baton/transfer"
 )
 
@@ -16,6 +17,7 @@ type prefillNode struct {
 	core *prefill.Core
 	link transfer.Prefill
 	out  prefill.Effects
+	rec  *recorder.Prefill // nil: nothing is recorded
 }
 
 func (n *prefillNode) step(in *input) {
@@ -29,7 +31,10 @@ func (n *prefillNode) step(in *input) {
 // feed steps the core and does what it wants, in order. leg is the payload of a Request.
 func (n *prefillNode) feed(ev prefill.Event, leg *entry) {
 	n.out.Reset()
-	n.core.Step(n.w.now(), ev, &n.out)
+	now := n.w.now()
+	n.rec.Before(now, &ev, ridOf(leg))
+	n.core.Step(now, ev, &n.out)
+	n.rec.After(n.out.List)
 	if n.w.tracing {
 		n.trace(&ev)
 	}
@@ -121,6 +126,7 @@ func (n *prefillNode) fire(t room.Timer) {
 	n.feed(prefill.Event{Kind: prefill.TimerFired, Timer: t}, nil)
 }
 
+func (n *prefillNode) over()                            { n.rec.Close() }
 func (n *prefillNode) idle() bool                       { return n.core.Idle() }
 func (n *prefillNode) phase(id room.ID) string          { return n.core.PhaseOf(id) }
 func (n *prefillNode) rooms(yield func(room.View) bool) { n.core.Rooms(yield) }

@@ -23,6 +23,7 @@ import (
 	"baton/core/room"
 	"baton/serve/door"
 	"baton/serve/observe"
+	"baton/serve/recorder"
 	"baton/transfer"
 	"baton/transfer/tcp"
 )
@@ -161,6 +162,7 @@ func (w *Worker) connect() error {
 			return listenError("link", w.cfg.Link, err)
 		}
 		n.link, w.link, w.linkAddr, w.linkStat = link, link, link.Addr(), link.Stats
+		n.rec = recorded(w, cc, recorder.NewPrefill)
 		return nil
 	}
 	cc := decode.Config{Boot: w.boot, Blocks: blocks, QueuedMax: z.MaxQueued, RunningMax: z.MaxRunning, ChunkTokens: z.ChunkTokens}
@@ -173,7 +175,21 @@ func (w *Worker) connect() error {
 		link := tcp.NewDecode(id, w.served.Engine, n)
 		n.link, w.link, w.linkStat = link, link, link.Stats
 	}
+	n.rec = recorded(w, cc, recorder.NewDecode)
 	return nil
+}
+
+// recorded starts the recorder of a core. A worker that cannot record serves without.
+func recorded[C, R any](w *Worker, c C, start func(dir string, l recorder.Life, c C) (*R, error)) *R {
+	if w.cfg.Record == "" {
+		return nil
+	}
+	r, err := start(w.cfg.Record, recorder.Life{Role: w.cfg.Role, Name: w.name, Boot: w.boot, Began: w.began, Log: w.log.With("worker", w.name)}, c)
+	if err != nil {
+		w.log.Warn("no trace is recorded", "worker", w.name, "detail", err)
+		return nil
+	}
+	return r
 }
 
 func newBoot() room.Boot {

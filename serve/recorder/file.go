@@ -1,0 +1,85 @@
+package recorder
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+)
+
+// Suffix ends the name of every trace.
+const Suffix = ".trace.jsonl"
+
+// Check makes the directory and says whether traces can be written there, so that whoever asks
+// for them hears of it before anything is served.
+func Check(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("recorder: %w; traces need a directory that can be written to", err)
+	}
+	f, err := os.CreateTemp(dir, ".check-*")
+	if err != nil {
+		return fmt.Errorf("recorder: %w; traces need a directory that can be written to", err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()), space(dir))
+}
+
+// space says whether a directory has room for another trace (V4).
+func space(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("recorder: %w", err)
+	}
+	files, bytes := 0, int64(0)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && strings.HasSuffix(e.Name(), Suffix) { // it may go meanwhile
+			files++
+			bytes += info.Size()
+		}
+	}
+	if files >= FilesMax || bytes >= DirMax {
+		return fmt.Errorf("recorder: %s has %d traces of %d MiB together, and takes at most %d of %d MiB: remove or move old ones",
+			dir, files, bytes>>20, FilesMax, DirMax>>20)
+	}
+	return nil
+}
+
+// create makes the file of a life. Nobody else may read it: it tells when who asked for how much.
+func create(dir string, l Life) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("recorder: %w", err)
+	}
+	if err := space(dir); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, l.Role+"-"+l.Boot.String()+Suffix), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("recorder: %w: a boot id came twice", err)
+	} else if err != nil {
+		return nil, fmt.Errorf("recorder: %w", err)
+	}
+	return f, nil
+}
+
+// Build names the build of this process: a trace is checked against the code that made it.
+func Build() string { return build() }
+
+// build is the revision, with a plus when it was changed since; "unknown" when Go was not told.
+func build() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	revision, changed := "unknown", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = "+"
+		}
+	}
+	return revision[:min(len(revision), 12)] + changed
+}
