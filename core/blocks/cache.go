@@ -27,6 +27,16 @@ func (p *Pool) Find(keys []Key) (n, cachedOnly int) {
 	return n, cachedOnly
 }
 
+// Found is the block that is found under one key, wherever it stands in a chain: for who checks
+// a pool from outside.
+func (p *Pool) Found(k Key) (b int32, ok bool) {
+	b = p.index.find(k)
+	return b, b != none
+}
+
+// Holders is how many tables hold a block.
+func (p *Pool) Holders(b int32) int { return int(p.blocks[b].refs) }
+
 // Match gives the blocks of the longest chain that can be found from the first key on, with a
 // reference taken on each. They may be read and not written to.
 func (p *Pool) Match(keys []Key) []int32 {
@@ -59,7 +69,7 @@ func (p *Pool) Publish(table []int32, keys []Key) {
 		p.check(b, held, "publish")
 		x := &p.blocks[b]
 		switch {
-		case x.apart > 0:
+		case x.barred:
 			continue
 		case x.keyed:
 			if p.index.keys[b] != keys[i] {
@@ -83,25 +93,27 @@ func (p *Pool) Publish(table []int32, keys []Key) {
 func (p *Pool) Own(table []int32) {
 	for _, b := range table {
 		p.check(b, held, "write")
-		if x := &p.blocks[b]; x.refs != 1 || x.keyed || x.apart > 0 {
-			panic(fmt.Sprintf("blocks: write to block %d, which has %d holders or a key", b, x.refs))
+		if x := &p.blocks[b]; x.refs != 1 || x.keyed || x.barred {
+			panic(fmt.Sprintf("blocks: write to block %d, which has %d holders, a key, or was quarantined", b, x.refs))
 		}
 	}
 }
 
 // retain keeps a block with a key that nobody holds any more, if it is the one that Match finds
-// or can become that; a second copy is not kept, but it counts as a use of the first.
+// or can become that; another copy is not kept, but it counts as a use of the first.
 func (p *Pool) retain(b int32) bool {
 	switch first := p.index.find(p.index.keys[b]); {
 	case first == b:
-	case first == none:
-		p.index.add(p.blocks, b)
-	default:
+	case first != none:
 		if p.blocks[first].place == cached {
 			p.unlink(first)
 			p.link(first)
 		}
 		return false
+	case p.blocks[b].barred:
+		return false
+	default:
+		p.index.add(p.blocks, b)
 	}
 	p.blocks[b].place = cached
 	p.link(b)
@@ -174,6 +186,9 @@ func (p *Pool) AppendBlock(b []byte, i int32) []byte {
 	}
 	if x.found {
 		flags |= 2
+	}
+	if x.barred {
+		flags |= 4
 	}
 	b = append(b, flags)
 	b = binary.AppendUvarint(b, uint64(x.refs))

@@ -50,19 +50,25 @@ func (x *index) add(blocks []block, b int32) {
 	blocks[b].found = true
 }
 
+// hide makes a block one that is not found; it keeps its key.
+func (x *index) hide(blocks []block, b int32) {
+	if !blocks[b].found {
+		return
+	}
+	blocks[b].found = false
+	at := x.chain(x.keys[b])
+	for *at != b {
+		at = &x.next[*at]
+	}
+	*at = x.next[b]
+}
+
 // forget takes the key of a block away, if it has one.
 func (x *index) forget(blocks []block, b int32) {
-	if blocks[b].found {
-		at := x.chain(x.keys[b])
-		for *at != b {
-			at = &x.next[*at]
-		}
-		*at = x.next[b]
-	}
+	x.hide(blocks, b)
 	if blocks[b].keyed {
-		x.keys[b] = Key{}
+		x.keys[b], blocks[b].keyed = Key{}, false
 	}
-	blocks[b].keyed, blocks[b].found = false, false
 }
 
 // copyTo makes dst equal to x and reuses dst's memory.

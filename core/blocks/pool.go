@@ -32,13 +32,14 @@ func (p place) String() string { return placeNames[p] }
 
 // block is what the pool knows of one block.
 type block struct {
-	place place
-	keyed bool  // index.keys has its key: it holds exactly that prefix's KV
-	found bool  // it is the block that Match finds under its key
-	refs  int32 // tables that hold it
-	apart int32 // operations on it that ended without proof of their end
-	next  int32 // free: the next free block; cached: the next more recently used one
-	prev  int32 // cached: the next less recently used one
+	place  place
+	keyed  bool  // index.keys has its key: it holds exactly that prefix's KV
+	found  bool  // it is the block that Match finds under its key
+	barred bool  // it was quarantined since it was given out: nobody may find it
+	refs   int32 // tables that hold it
+	apart  int32 // operations on it that ended without proof of their end
+	next   int32 // free: the next free block; cached: the next more recently used one
+	prev   int32 // cached: the next less recently used one
 }
 
 // Pool is a set of numbered blocks. The free ones form a list, the one released last first,
@@ -129,15 +130,15 @@ func (p *Pool) settle(b int32) bool {
 		return false
 	}
 	p.count.Held--
-	switch {
-	case x.apart > 0:
-		x.place = quarantined
-		p.count.Quarantined++
-		return false
-	case x.keyed && p.retain(b):
+	if x.keyed && p.retain(b) {
 		return false
 	}
 	p.index.forget(p.blocks, b)
+	if x.apart > 0 {
+		x.place = quarantined
+		p.count.Quarantined++
+		return false
+	}
 	p.free(b)
 	return true
 }
@@ -148,10 +149,11 @@ func (p *Pool) settle(b int32) bool {
 // what they read stays right. So their references go on as if nothing had happened; only the
 // block is not reused before Clear.
 func (p *Pool) Quarantine(table []int32) {
-	for _, b := range table {
+	for _, b := range slices.Backward(table) {
 		p.drop(b, "quarantine")
+		p.index.hide(p.blocks, b)
 		p.blocks[b].apart++
-		p.index.forget(p.blocks, b)
+		p.blocks[b].barred = true
 		p.settle(b)
 	}
 }

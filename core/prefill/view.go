@@ -56,6 +56,10 @@ func (c *Core) Ended(yield func(room.View) bool) {
 // Blocks counts the source pool.
 func (c *Core) Blocks() blocks.Count { return c.pool.Count() }
 
+// Found is the block that a room would find under one key: for who checks the cache from
+// outside.
+func (c *Core) Found(k blocks.Key) (b int32, ok bool) { return c.pool.Found(k) }
+
 // Queues returns the state of each queue in room.PrefillQueues, in that order.
 func (c *Core) Queues() [len(room.PrefillQueues)]room.QueueStat {
 	var all [len(room.PrefillQueues)]room.QueueStat
