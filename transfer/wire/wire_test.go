@@ -164,21 +164,39 @@ func FuzzFrame(f *testing.F) {
 	})
 }
 
+// FuzzStream is a control connection of arbitrary bytes: what is read is a prefix of them, frame
+// by frame, and whatever a length claims, no buffer grows beyond the longest frame.
 func FuzzStream(f *testing.F) {
 	var all []byte
 	for _, m := range samples() {
 		all = Append(all, m)
 	}
 	f.Add(all)
+	f.Add([]byte{255, 255, 255, 255, 0, 0, 0, 0, 1})
+	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := bytes.NewReader(b)
 		var buf []byte
-		var err error
 		for {
-			if buf, err = ReadFrame(r, buf, FrameMax); err != nil {
+			at := len(b) - r.Len()
+			frame, err := ReadFrame(r, buf, FrameMax)
+			if cap(frame) > FrameMax {
+				t.Fatalf("a buffer of %d bytes", cap(frame))
+			}
+			if err != nil {
+				if errors.Is(err, io.EOF) && at != len(b) {
+					t.Fatalf("the end is said at byte %d of %d", at, len(b))
+				}
 				return
 			}
-			_, _ = Parse(buf)
+			if end := len(b) - r.Len(); len(frame) == 0 || !bytes.Equal(frame, b[end-len(frame):end]) || end != at+prefixBytes+len(frame) {
+				t.Fatalf("frame %x is not what stands at byte %d", frame, at)
+			}
+			m, err := Parse(frame)
+			if (m == nil) == (err == nil) || err != nil && !errors.Is(err, transfer.ErrProtocol) {
+				t.Fatalf("%x: %+v, %v", frame, m, err)
+			}
+			buf = frame
 		}
 	})
 }

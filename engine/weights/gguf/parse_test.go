@@ -2,6 +2,7 @@ package gguf
 
 import (
 	"bytes"
+	"hash/crc32"
 	"math"
 	"os"
 	"path/filepath"
@@ -333,7 +334,8 @@ func TestWriterRefusesNonsense(t *testing.T) {
 	}
 }
 
-// FuzzParse asks of every input: an error, or tensors that lie inside and decode.
+// FuzzParse asks of every input: memory in proportion to it, and an error, or tensors that lie
+// inside and decode.
 func FuzzParse(f *testing.F) {
 	f.Add(small(f))
 	f.Add(small(f)[:100])
@@ -341,6 +343,15 @@ func FuzzParse(f *testing.F) {
 	f.Add(new(raw).header(3, 2, 0).tensor("a", F32, 0, 16).tensor("b", Q4_K, 64, 256).zeros(300).Bytes())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		file, err := Parse(b)
+		if crc32.ChecksumIEEE(b)%8 == 0 { // measuring stops the world: not each time
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, _ = Parse(b)
+			runtime.ReadMemStats(&after)
+			if took := after.TotalAlloc - before.TotalAlloc; took > 64*uint64(len(b))+64<<10 {
+				t.Fatalf("%d bytes of file took %d of memory", len(b), took) // G1
+			}
+		}
 		if err != nil {
 			return
 		}

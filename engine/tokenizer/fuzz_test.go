@@ -1,0 +1,65 @@
+package tokenizer
+
+import (
+	"testing"
+
+	"baton/engine/weights/gguf"
+)
+
+// FuzzFromGGUF is a model file with a tokenizer that nobody made on purpose: an error, or a
+// tokenizer whose ids are its own, whose streams say what its Decode says without special tokens, and that makes
+// nothing special of a text by itself (T2).
+func FuzzFromGGUF(f *testing.F) {
+	file := func(set func(w *gguf.Writer)) []byte {
+		var w gguf.Writer
+		w.Set("tokenizer.ggml.model", "gpt2")
+		w.Set("tokenizer.ggml.tokens", []string{"a", "b", "ab", "Ġ", "<s>", "</s>", "Ċ"})
+		w.Set("tokenizer.ggml.token_type", []int32{1, 1, 1, 1, 3, 3, 4})
+		w.Set("tokenizer.ggml.merges", []string{"a b"})
+		set(&w)
+		b, err := w.Bytes()
+		if err != nil {
+			f.Fatal(err)
+		}
+		return b
+	}
+	f.Add(file(func(*gguf.Writer) {}), "ab <s>ab")
+	f.Add(file(func(w *gguf.Writer) {
+		w.Set("tokenizer.ggml.pre", "smollm")
+		w.Set("tokenizer.ggml.bos_token_id", uint32(4))
+		w.Set("tokenizer.ggml.eos_token_id", uint32(5))
+		w.Set("tokenizer.ggml.add_bos_token", true)
+	}), "a\n\xffb")
+	f.Add(file(func(w *gguf.Writer) { w.Set("tokenizer.ggml.eos_token_id", uint32(700)) }), "")
+	f.Fuzz(func(t *testing.T, b []byte, text string) {
+		if len(text) > 4096 {
+			t.Skip()
+		}
+		parsed, err := gguf.Parse(b)
+		if err != nil {
+			return
+		}
+		tok, err := FromGGUF(parsed)
+		if err != nil {
+			return
+		}
+		for _, special := range []bool{false, true} {
+			ids := tok.Encode(text, special)
+			s, streamed := tok.Stream(), ""
+			for _, id := range ids {
+				if id < 0 || int(id) >= tok.Vocab() || !special && tok.IsSpecial(id) {
+					t.Fatalf("%q has the token %d of %d, special: %v", text, id, tok.Vocab(), tok.IsSpecial(id))
+				}
+				streamed += s.Push(id)
+			}
+			if streamed += s.Flush(); streamed != tok.Decode(ids, true) {
+				t.Fatalf("%v is %q, streamed %q", ids, tok.Decode(ids, true), streamed)
+			}
+		}
+		for _, id := range append(tok.EOS(), tok.BOS(), tok.MainEOS()) {
+			if id >= int32(tok.Vocab()) {
+				t.Fatalf("token %d of %d", id, tok.Vocab())
+			}
+		}
+	})
+}
