@@ -2,6 +2,7 @@ package leg
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"math"
@@ -192,6 +193,13 @@ func FuzzRequest(f *testing.F) {
 		}
 		if r.Room == 0 || len(r.Tokens) == 0 || len(r.Tokens) > TokensMax || r.LeftMS < 0 {
 			t.Fatalf("taken: %+v", r)
+		}
+		printed, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := ParseRequest(printed); err != nil || !reflect.DeepEqual(again, r) {
+			t.Fatalf("%+v comes back as %+v, %v", r, again, err)
 		}
 	})
 }
