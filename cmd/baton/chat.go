@@ -233,10 +233,11 @@ func readStream(r io.Reader, out io.Writer) (string, error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		data, ok := strings.CutPrefix(lines.Text(), "data:")
 		if !ok {
 			continue // a comment, or the empty line behind an event
 		}
+		data = strings.TrimPrefix(data, " ") // which a server may leave out
 		if data == "[DONE]" {
 			return all.String(), nil
 		}
@@ -247,7 +248,7 @@ func readStream(r io.Reader, out io.Writer) (string, error) {
 		if err := json.Unmarshal([]byte(data), &event); err != nil {
 			return all.String(), fmt.Errorf("an event that is not JSON: %w", err)
 		}
-		if event.Error != nil {
+		if event.Error != nil && string(event.Error) != "null" {
 			return all.String(), errors.New(errorText([]byte(data)))
 		}
 		for _, choice := range event.Choices {

@@ -42,8 +42,10 @@ type serveFlags struct {
 	record                         string
 }
 
-func newServe() *cobra.Command {
-	var f serveFlags
+func newServe() *cobra.Command { return newServeOf(&serveFlags{}) }
+
+// newServeOf keeps what was chosen in f.
+func newServeOf(f *serveFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve a model: gateway and workers on this machine",
@@ -127,6 +129,7 @@ func (f *serveFlags) check() error {
 		lo, max int
 	}{{"threads", f.threads, 0, worker.ThreadsMax}, {"kv-tokens", f.kvTokens, 0, worker.KVTokensMax},
 		{"chunk-tokens", f.chunkTokens, room.BlockTokens, worker.ChunkMax}, {"max-batch", f.batch, 1, worker.RunningMax},
+		{"prefill", f.prefill, 0, worker.WorkersMax}, {"decode", f.decode, 0, worker.WorkersMax}, {"unified", f.unified, 0, worker.WorkersMax},
 		{"max-running", f.running, 1, worker.QueuedMax}, {"max-queued-requests", f.queued, 0, worker.QueuedMax}} {
 		if flag.v < flag.lo || flag.v > flag.max {
 			return fmt.Errorf("--%s %d: want %d to %d", flag.name, flag.v, flag.lo, flag.max)
