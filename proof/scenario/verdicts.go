@@ -8,6 +8,7 @@ var Elsewhere = map[string][]string{
 	"F81":  {"serve/worker TestHealthMeansProgress", "serve/worker TestAWaitBeforeTheWorkIsNoLackOfProgress"},
 	"F82":  {"serve/worker TestHealthMeansProgress", "serve/fleet TestAFrozenWorkerIsTakenOutAndReplaced"},
 	"F84":  {"proof/chaos TestStorm"},
+	"F85":  {"serve/fleet TestLegsAtAFrozenWorkerEndWithIt"},
 	"F86":  {"serve/worker TestHealthMeansProgress", "serve/fleet TestAFrozenWorkerIsTakenOutAndReplaced"},
 	"F101": {"serve/worker TestCloseEndsLiveRooms"},
 	"F106": {"serve/gateway TestASilentStreamIsKeptAliveByComments"},

@@ -127,8 +127,8 @@ func TestAPoliteLeaveLosesNothing(t *testing.T) {
 
 func politeLeave(t *testing.T, name string, tell func(*testing.T, gateway.WorkerView)) {
 	r := launch(t, func(c *Config) {
-		// Two bad answers in a row would be its death.
-		c.Times = Times{Probe: time.Millisecond, Answer: time.Minute, Frozen: time.Nanosecond, Pause: time.Millisecond}
+		// A second of bad answers would be its death; one that was stopped needs a moment of it.
+		c.Times = Times{Probe: time.Millisecond, Answer: time.Minute, Frozen: time.Second, Pause: time.Millisecond}
 	})
 	before, _ := r.worker(name)
 	body := `{"prompt":["a","b","c","d"],"max_tokens":1900,"ignore_eos":true,"stream":true}`
@@ -166,8 +166,7 @@ func politeLeave(t *testing.T, name string, tell func(*testing.T, gateway.Worker
 		return !ok || !w.Up || !there(w)
 	})
 	r.eventually("only the stream is left on it", func() bool { // what else came is over before it stands still
-		w, ok := r.worker(name)
-		return !ok || !there(w) || w.Legs <= 4
+		return !slices.ContainsFunc(r.workers(), func(w gateway.WorkerView) bool { return there(w) && w.Legs > 4 })
 	})
 	// What it still has must not be over before its successor has come: it stands still.
 	stopped := name == "decode-0" && syscall.Kill(before.PID, syscall.SIGSTOP) == nil
@@ -253,7 +252,7 @@ func TestLegsAtAFrozenWorkerEndWithIt(t *testing.T) {
 		t.Errorf("asked of the frozen worker: %d %q, want %q", status, got, turn.Answer)
 	}
 	rest, err := io.ReadAll(resp.Body)
-	if err != nil || strings.Count(string(rest), `"error"`) != 1 || strings.Contains(string(rest), "[DONE]") {
+	if err != nil || strings.Count(string(rest), `"error"`) != 1 || !strings.Contains(string(rest), `"code":"worker_lost"`) || strings.Contains(string(rest), "[DONE]") {
 		t.Errorf("the stream at the frozen worker: %v, …%s", err, rest[max(0, len(rest)-300):])
 	}
 }
