@@ -8,10 +8,13 @@ import (
 	"baton/core/relay"
 	"baton/core/room"
 	"baton/proof/explore"
+	"baton/proof/life"
 )
 
 // System explores a scope.
 type System struct {
+	Log *life.Log // sees what the core moves; nil: nobody looks
+
 	scope Scope
 	due   []due // how a request may end in this step
 }

@@ -134,7 +134,7 @@ func (s *System) step(w *World, ev relay.Event) error {
 	if ev.Kind != relay.Drain && ev.Kind != relay.Roster {
 		s.due = w.due(ev, s.due)
 	}
-	w.core.Step(now, ev, &out)
+	s.Log.Relay(w.core, ev, func() { w.core.Step(now, ev, &out) })
 	last := uint8(0)
 	for _, e := range out.List {
 		if err := s.perform(w, e); err != nil {

@@ -21,7 +21,7 @@ func (y *System) doP(w *world, ev prefill.Event) error {
 	y.here, y.over = 0, 0
 	w.p.Rooms(y.note)
 	before := y.here
-	w.p.Step(0, ev, &y.outP)
+	y.Prefill.Prefill(w.p, &ev, func() { w.p.Step(0, ev, &y.outP) })
 	for i := range y.outP.List {
 		if err := y.effectP(w, &y.outP.List[i]); err != nil {
 			return err
@@ -254,7 +254,7 @@ func (y *System) doD(w *world, ev decode.Event) error {
 	y.here, y.over = 0, 0
 	w.d.Rooms(y.note)
 	before := y.here
-	w.d.Step(0, ev, &y.outD)
+	y.Decode.Decode(w.d, &ev, func() { w.d.Step(0, ev, &y.outD) })
 	for i := range y.outD.List {
 		if err := y.effectD(w, &y.outD.List[i]); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"baton/core/prefill"
 	"baton/core/room"
 	"baton/proof/explore"
+	"baton/proof/life"
 )
 
 // Scope says how large a world is and what may happen in it.
@@ -52,6 +53,8 @@ func (sc *Scope) conns() uint8  { return cmp.Or(sc.Conns, 3) }
 
 // System explores one scope.
 type System struct {
+	Prefill, Decode *life.Log // see what the cores move; nil: nobody looks
+
 	scope    Scope
 	outP     prefill.Effects
 	outD     decode.Effects

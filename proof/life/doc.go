@@ -1,0 +1,6 @@
+// Package life draws the life of a room and of a request: between which phases the production
+// cores were seen to move them, and by which events. The worlds of the explorer take a Log along;
+// ARCHITECTURE.md holds what it drew, and a test holds the page up to date.
+//
+// It never decides what is right, and it changes no step. Worlds and tests may import it.
+package life
