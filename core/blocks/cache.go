@@ -102,22 +102,29 @@ func (p *Pool) Own(table []int32) {
 // retain keeps a block with a key that nobody holds any more, if it is the one that Match finds
 // or can become that; another copy is not kept, but it counts as a use of the first.
 func (p *Pool) retain(b int32) bool {
-	switch first := p.index.find(p.index.keys[b]); {
-	case first == b:
-	case first != none:
-		if p.blocks[first].place == cached {
-			p.unlink(first)
-			p.link(first)
+	if x := &p.blocks[b]; !x.found {
+		if p.touch(b) || x.barred {
+			return false
 		}
-		return false
-	case p.blocks[b].barred:
-		return false
-	default:
 		p.index.add(p.blocks, b)
 	}
 	p.blocks[b].place = cached
 	p.link(b)
 	return true
+}
+
+// touch counts the use of a copy as one of the block that is found under the same key, and says
+// whether there is another one.
+func (p *Pool) touch(b int32) bool {
+	if x := &p.blocks[b]; !x.keyed || x.found {
+		return false
+	}
+	first := p.index.find(p.index.keys[b])
+	if first != none && p.blocks[first].place == cached {
+		p.unlink(first)
+		p.link(first)
+	}
+	return first != none
 }
 
 // link puts a block at the recently used end of the cache.

@@ -105,15 +105,15 @@ func (m *model) release(u user) (freed []int32) {
 	for _, b := range slices.Backward(u.table) {
 		prefix, said := m.bytes[b]
 		first, ok := m.found[prefix]
+		if i := slices.Index(m.cache, first); said && ok && first != b && i >= 0 {
+			m.cache = append(slices.Delete(m.cache, i, i+1), first)
+		}
 		switch {
 		case m.refs(b) > 0:
 		case said && (!ok || first == b) && !m.barred[b]:
 			m.found[prefix] = b
 			m.cache = append(m.cache, b)
 		default:
-			if i := slices.Index(m.cache, first); said && ok && i >= 0 {
-				m.cache = append(slices.Delete(m.cache, i, i+1), first)
-			}
 			delete(m.bytes, b)
 			if !m.isApart(b) {
 				freed = append(freed, b)

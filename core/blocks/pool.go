@@ -127,6 +127,7 @@ func (p *Pool) drop(b int32, verb string) {
 func (p *Pool) settle(b int32) bool {
 	x := &p.blocks[b]
 	if x.refs > 0 {
+		p.touch(b)
 		return false
 	}
 	p.count.Held--

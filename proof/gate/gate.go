@@ -5,6 +5,7 @@ import (
 
 	"baton/proof/explore"
 	"baton/proof/fleetsim"
+	"baton/proof/poolsim"
 	"baton/proof/relaysim"
 	"baton/proof/sim"
 )
@@ -47,6 +48,13 @@ func Scopes() []Scope {
 	}
 	for _, s := range relaysim.Scopes() {
 		all = append(all, scope(s.Name, s.Nightly, func() *relaysim.System { return relaysim.New(s.Scope) }, s.Options))
+	}
+	for _, s := range poolsim.Scopes() {
+		if s.Crowd != nil {
+			all = append(all, scope(s.Name, s.Nightly, func() *poolsim.Holders { return poolsim.NewHolders(*s.Crowd) }, s.Options))
+			continue
+		}
+		all = append(all, scope(s.Name, s.Nightly, func() *poolsim.Rooms { return poolsim.NewRooms(*s.Rooms) }, s.Options))
 	}
 	// Walks by seed, not an exploration: of another kind, but it judges mutants like the others.
 	// proof/fleetsim's own test runs the same seeds in every change.

@@ -1,0 +1,229 @@
+package poolsim
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"baton/core/prefill"
+	"baton/core/room"
+	"baton/proof/explore"
+)
+
+// Event is one choice of the scheduler.
+type Event struct {
+	Kind  Kind
+	Room  room.ID
+	Chunk int32 // of a write
+}
+
+// Kind of choice.
+type Kind uint8
+
+const (
+	Come      Kind = iota // the gateway's Request and decode's Prealloc are here
+	Alone                 // the Request is here, the Prealloc is lost
+	Abort                 // the gateway gives the leg up
+	Home                  // the step comes home, well for all of its rooms
+	Fails                 // the step comes home, and failed for Room
+	Written               // a write comes home
+	Unwritten             // a write failed
+	Deadline              // of a room
+	kinds
+)
+
+var kindNames = [kinds]string{"a room comes", "a room comes alone", "abort", "the step comes home", "the step fails", "a write comes home", "a write fails", "deadline"}
+
+func (k Kind) String() string { return kindNames[k] }
+
+var (
+	_ explore.System[World, Event]  = (*Rooms)(nil)
+	_ explore.Copier[World]         = (*Rooms)(nil)
+	_ explore.Witness[World]        = (*Rooms)(nil)
+	_ explore.Drawer[World]         = (*Rooms)(nil)
+	_ explore.Finder[World]         = (*Rooms)(nil)
+	_ explore.System[Table, Choice] = (*Holders)(nil)
+	_ explore.Copier[Table]         = (*Holders)(nil)
+	_ explore.Witness[Table]        = (*Holders)(nil)
+	_ explore.Drawer[Table]         = (*Holders)(nil)
+)
+
+func (s *Rooms) Class(e Event) explore.Class {
+	switch e.Kind {
+	case Abort:
+		return explore.Environment
+	case Alone, Fails, Unwritten:
+		return explore.Fault
+	case Deadline:
+		return explore.Timer
+	}
+	return explore.Progress
+}
+
+func (s *Rooms) Events(w *World, dst []Event) []Event {
+	for i := range w.rooms {
+		r, id := &w.rooms[i], room.ID(i+1)
+		switch {
+		case !r.came:
+			dst = append(dst, Event{Kind: Come, Room: id})
+			if s.scope.Lose {
+				dst = append(dst, Event{Kind: Alone, Room: id})
+			}
+		case !r.ended && w.core.PhaseOf(id) != prefill.Draining.String():
+			if s.scope.Abort {
+				dst = append(dst, Event{Kind: Abort, Room: id})
+			}
+			if s.scope.Lose {
+				dst = append(dst, Event{Kind: Deadline, Room: id})
+			}
+		}
+	}
+	if w.step != nil {
+		dst = append(dst, Event{Kind: Home})
+		for i := range w.step {
+			if s.scope.StepFails {
+				dst = append(dst, Event{Kind: Fails, Room: w.step[i].Room})
+			}
+		}
+	}
+	for i, x := range w.writes {
+		if !s.scope.AnyOrder && slices.ContainsFunc(w.writes[:i], func(y writing) bool { return y.room == x.room }) {
+			continue
+		}
+		dst = append(dst, Event{Written, x.room, x.chunk})
+		if s.scope.WriteFails {
+			dst = append(dst, Event{Unwritten, x.room, x.chunk})
+		}
+	}
+	return dst
+}
+
+func (s *Rooms) Apply(w *World, e Event) error {
+	w.shows = 0
+	switch e.Kind {
+	case Come:
+		w.rooms[e.Room-1].came = true
+		if err := s.feed(w, s.request(e.Room)); err != nil {
+			return err
+		}
+		return s.feed(w, s.prealloc(e.Room))
+	case Alone:
+		w.rooms[e.Room-1].came = true
+		return s.feed(w, s.request(e.Room))
+	case Abort:
+		if slices.ContainsFunc(w.step, func(it prefill.StepItem) bool { return it.Room == e.Room && !it.Last }) {
+			w.show(midway)
+		}
+		return s.feed(w, prefill.Event{Kind: prefill.Abort, Room: e.Room})
+	case Deadline:
+		w.show(late)
+		return s.feed(w, prefill.Event{Kind: prefill.TimerFired, Timer: room.Timer{Kind: room.DeadlineTimer, Room: e.Room}})
+	case Home, Fails:
+		if e.Kind == Fails {
+			w.show(failed)
+		}
+		return s.home(w, e.Room)
+	}
+	i := slices.IndexFunc(w.writes, func(x writing) bool { return x.room == e.Room && x.chunk == e.Chunk })
+	w.writes = slices.Delete(w.writes, i, i+1)
+	return s.feed(w, prefill.Event{Kind: prefill.WriteDone, Room: e.Room, Lease: leaseOf(e.Room), Chunk: e.Chunk, OK: e.Kind == Written})
+}
+
+// Key: the core's state names cached blocks by key and held ones by their place in a table; what
+// they hold follows, if there is no mistake.
+func (s *Rooms) Key(w *World, b []byte) []byte {
+	b = w.core.AppendState(b)
+	for i := range w.rooms {
+		r, prompt := &w.rooms[i], s.scope.Prompts[i]
+		b = append(b, flag(r.came)|flag(r.ended)<<1|flag(r.success)<<2, byte(r.sent), byte(r.found), byte(len(r.table)))
+		for n, x := range r.table {
+			b = append(b, flag(n < len(prompt) && w.mem.bytes[x] == prompt[:min(n+1, len(prompt))]))
+		}
+	}
+	b = append(b, byte(len(w.step)), byte(len(w.writes)))
+	for _, x := range w.writes {
+		b = append(binary.AppendUvarint(b, uint64(x.room)), byte(x.chunk))
+	}
+	return b
+}
+
+func flag(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// What both worlds may show.
+const (
+	success = iota
+	hit
+	shared
+	wasEvicted
+	private
+	served
+	midway
+	failed
+	late
+	apart
+	proven
+	sightsAll
+)
+
+var sights = [sightsAll]string{"success", "hit", "shared by two", "evicted", "private copy", "success after a hit", "abort in mid-prefill",
+	"failed step", "deadline", "quarantined while shared", "cleared"}
+
+func (w *World) show(i int) { w.shows |= 1 << i }
+
+func (s *Rooms) Witnesses() []string   { return sights[:] }
+func (s *Rooms) Shows(w *World) uint64 { return w.shows }
+
+func (s *Rooms) Columns() []string {
+	var c []string
+	for i, p := range s.scope.Prompts {
+		c = append(c, fmt.Sprintf("room %d %q", i+1, p))
+	}
+	return append(c, "pool")
+}
+
+func (s *Rooms) Cells(w *World, dst []string) []string {
+	for i := range w.rooms {
+		cell := w.core.PhaseOf(room.ID(i + 1))
+		if t := w.rooms[i].table; t != nil {
+			cell += " " + fmt.Sprint(t)
+		}
+		dst = append(dst, cell)
+	}
+	return append(dst, w.mem.String())
+}
+
+// String shows what is in use.
+func (m *memory) String() string {
+	var all []string
+	for b, used := range m.used {
+		if used {
+			all = append(all, fmt.Sprintf("%d:%q", b, m.bytes[b]))
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func (s *Rooms) Stuck(w *World) string {
+	var what []string
+	w.core.Rooms(func(v room.View) bool {
+		what = append(what, fmt.Sprintf("room %d stays in %s and waits for %s", v.Room, v.Phase, v.WaitsFor))
+		return true
+	})
+	return strings.Join(what, "; ")
+}
+
+func (s *Rooms) Name(_ *World, e Event) string {
+	switch e.Kind {
+	case Home:
+		return e.Kind.String()
+	case Written, Unwritten:
+		return fmt.Sprintf("room %d: %s (chunk %d)", e.Room, e.Kind, e.Chunk)
+	}
+	return fmt.Sprintf("room %d: %s", e.Room, e.Kind)
+}

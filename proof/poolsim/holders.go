@@ -1,0 +1,356 @@
+package poolsim
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"baton/core/blocks"
+	"baton/proof/explore"
+)
+
+// Crowd sizes a world of holders over the pool alone.
+type Crowd struct {
+	Prompts    []string // one holder each
+	Lives      int      // how often each comes
+	Blocks     int
+	Quarantine bool // an operation on a holder's blocks may end without proof of its end
+}
+
+// Table is one state: the pool, and who holds what.
+type Table struct {
+	pool    blocks.Pool
+	mem     memory
+	holders []holder
+	apart   []set // quarantined tables, in order
+	shows   uint64
+}
+
+// holder is a room without a core around it.
+type holder struct {
+	lives   int
+	table   []int32 // nil: it is not here
+	done    int     // blocks that are filled and published
+	filling bool    // block done is being written to
+	over    bool    // given up while filling: it goes when that is over
+}
+
+// set is one table that is quarantined. The operation reads it, or writes to it: nobody knows.
+type set struct{ table []int32 }
+
+// Choice is one choice of the scheduler.
+type Choice struct {
+	Move Move
+	Who  uint8 // a holder, or a quarantined table
+}
+
+// Move of a holder.
+type Move uint8
+
+const (
+	Enter      Move = iota // it matches, and takes the rest
+	Fill                   // it begins to compute its next block
+	Filled                 // that came home, and is published
+	Spoilt                 // that failed: it goes
+	GiveUp                 // its time is over: it goes, at once if nothing is under way
+	Leave                  // it has all of its blocks, and goes
+	Quarantine             // it goes, and an operation on its blocks may still be under way
+	Clear                  // the proof comes
+	moves
+)
+
+var moveNames = [moves]string{"enters", "begins a block", "has a block", "fails", "gives up", "leaves", "is quarantined", "is cleared"}
+
+func (m Move) String() string { return moveNames[m] }
+
+// Holders explores a crowd.
+type Holders struct{ crowd Crowd }
+
+// NewHolders returns the system of a crowd.
+func NewHolders(c Crowd) *Holders { return &Holders{c} }
+
+func (s *Holders) Init() Table {
+	return Table{pool: blocks.New(s.crowd.Blocks), mem: newMemory(s.crowd.Blocks), holders: make([]holder, len(s.crowd.Prompts))}
+}
+
+func (s *Holders) Clone(w *Table) Table {
+	var d Table
+	s.CopyInto(&d, w)
+	return d
+}
+
+func (s *Holders) CopyInto(dst, src *Table) {
+	src.pool.CopyTo(&dst.pool)
+	src.mem.copyTo(&dst.mem)
+	dst.holders = append(dst.holders[:0], src.holders...)
+	dst.apart = append(dst.apart[:0], src.apart...)
+	dst.shows = 0
+}
+
+// Done: everybody is gone for good, every quarantine has had its proof.
+func (s *Holders) Done(w *Table) bool {
+	for i := range w.holders {
+		if h := &w.holders[i]; h.table != nil || h.lives < s.crowd.Lives {
+			return false
+		}
+	}
+	n := w.pool.Count()
+	return len(w.apart) == 0 && n.Held+n.Quarantined == 0
+}
+
+func (s *Holders) Class(e Choice) explore.Class {
+	switch e.Move {
+	case Spoilt, Quarantine:
+		return explore.Fault
+	case GiveUp:
+		return explore.Environment
+	}
+	return explore.Progress
+}
+
+func (s *Holders) Events(w *Table, dst []Choice) []Choice {
+	for i := range w.holders {
+		h, who := &w.holders[i], uint8(i)
+		switch {
+		case h.table == nil:
+			if h.lives == s.crowd.Lives {
+				continue
+			}
+			keys := keysOf(s.crowd.Prompts[i])
+			if n, cached := w.pool.Find(keys[:len(keys)-1]); len(keys)-n+cached <= w.pool.Free() {
+				dst = append(dst, Choice{Enter, who})
+			}
+			continue
+		case h.filling:
+			dst = append(dst, Choice{Filled, who}, Choice{Spoilt, who})
+		case h.done < len(h.table):
+			dst = append(dst, Choice{Fill, who})
+		default:
+			dst = append(dst, Choice{Leave, who})
+			if s.crowd.Quarantine && len(w.apart) == 0 {
+				dst = append(dst, Choice{Quarantine, who})
+			}
+		}
+		if !h.over {
+			dst = append(dst, Choice{GiveUp, who})
+		}
+	}
+	for i := range w.apart {
+		dst = append(dst, Choice{Clear, uint8(i)})
+	}
+	return dst
+}
+
+func (w *Table) held(b int32) bool { return w.holds(b) > 0 }
+
+// holds counts the tables that have a block.
+func (w *Table) holds(b int32) (n int) {
+	for i := range w.holders {
+		if slices.Contains(w.holders[i].table, b) {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *Table) isApart(b int32) bool {
+	return slices.ContainsFunc(w.apart, func(x set) bool { return slices.Contains(x.table, b) })
+}
+
+func (s *Holders) Apply(w *Table, e Choice) error {
+	w.shows = 0
+	if e.Move == Clear {
+		x := w.apart[e.Who]
+		w.apart = slices.Delete(w.apart, int(e.Who), int(e.Who)+1)
+		w.show(proven)
+		if err := s.freed(w, w.pool.Clear(x.table), x.table); err != nil {
+			return err
+		}
+		return s.check(w)
+	}
+	h, prompt := &w.holders[e.Who], s.crowd.Prompts[e.Who]
+	var err error
+	switch e.Move {
+	case Enter:
+		err = s.enter(w, h, prompt)
+	case Fill:
+		w.pool.Own(h.table[h.done:])
+		if w.holds(h.table[h.done]) != 1 || w.isApart(h.table[h.done]) {
+			return fmt.Errorf("OWN: block %d is written to while others use it", h.table[h.done])
+		}
+		h.filling = true
+	case Filled:
+		err = s.filled(w, h, prompt)
+	case GiveUp:
+		h.over = true
+		if !h.filling {
+			err = s.leave(w, h)
+			break
+		}
+		w.show(midway)
+	case Spoilt, Leave:
+		h.filling = false
+		if e.Move == Leave {
+			w.show(success)
+		}
+		err = s.leave(w, h)
+	case Quarantine:
+		if slices.ContainsFunc(h.table, func(b int32) bool { return w.holds(b) > 1 }) {
+			w.show(apart)
+		}
+		w.pool.Quarantine(h.table)
+		for _, b := range h.table {
+			w.mem.used[b] = w.holds(b) > 1
+		}
+		w.apart = append(w.apart, set{h.table})
+		*h = holder{lives: h.lives}
+	}
+	if err != nil {
+		return err
+	}
+	return s.check(w)
+}
+
+func (s *Holders) enter(w *Table, h *holder, prompt string) error {
+	keys := keysOf(prompt)
+	keys = keys[:len(keys)-1]
+	found := w.pool.Match(keys)
+	for _, b := range found {
+		if w.show(hit); w.held(b) {
+			w.show(shared)
+		}
+	}
+	h.lives++
+	h.table, h.done = found, len(found)
+	for _, b := range w.pool.Take(len(prompt) - len(found)) {
+		if w.held(b) || w.isApart(b) {
+			return fmt.Errorf("QUIET: block %d is given out while somebody uses it", b)
+		}
+		evicted, err := w.mem.give(b, w.held)
+		if err != nil {
+			return err
+		}
+		if evicted {
+			w.show(wasEvicted)
+		}
+		h.table = append(h.table, b)
+	}
+	return w.mem.holds(prompt, h.table, h.done)
+}
+
+// filled publishes a block whose step has come home.
+func (s *Holders) filled(w *Table, h *holder, prompt string) error {
+	h.filling = false
+	w.mem.fill(prompt, h.table, h.done)
+	if h.over {
+		return s.leave(w, h)
+	}
+	key := keysOf(prompt)[h.done : h.done+1]
+	if _, ok := w.pool.Found(key[0]); ok {
+		w.show(private)
+	}
+	w.pool.Publish(h.table[h.done:h.done+1], key)
+	h.done++
+	return nil
+}
+
+func (s *Holders) leave(w *Table, h *holder) error {
+	table := h.table
+	*h = holder{lives: h.lives}
+	return s.freed(w, w.pool.Release(table), table)
+}
+
+// freed checks what has become free of a table that is no longer used.
+func (s *Holders) freed(w *Table, freed, table []int32) error {
+	for _, b := range freed {
+		if !slices.Contains(table, b) || w.held(b) || w.isApart(b) {
+			return fmt.Errorf("QUIET: block %d of %v is freed while somebody uses it", b, table)
+		}
+		w.mem.used[b] = false
+	}
+	for _, b := range table { // the others are shared, cached, or quarantined still
+		if w.isApart(b) && !w.held(b) {
+			w.mem.used[b] = false
+		}
+	}
+	return nil
+}
+
+func (s *Holders) check(w *Table) error {
+	for b := range int32(s.crowd.Blocks) {
+		if got, want := w.pool.Holders(b), w.holds(b); got != want {
+			return fmt.Errorf("RELEASE: the pool says that %d hold block %d, %d do", got, b, want)
+		}
+	}
+	if len(w.apart) > 0 {
+		for _, p := range s.crowd.Prompts {
+			for i := range p {
+				if b, ok := w.pool.Found(keyOf(p[:i+1])); ok && w.isApart(b) {
+					return fmt.Errorf("QUIET: block %d is quarantined and can be found as %q", b, p[:i+1])
+				}
+			}
+		}
+	}
+	return w.mem.checked(s.crowd.Prompts, w.pool.Count(), w.pool.Found, w.held)
+}
+
+// Key names blocks by the order in which the tables have them.
+func (s *Holders) Key(w *Table, b []byte) []byte {
+	b = w.pool.AppendState(b)
+	var names []int32
+	list := func(table []int32) {
+		b = append(b, byte(len(table)))
+		for _, x := range table {
+			i := slices.Index(names, x)
+			if i < 0 {
+				i = len(names)
+				names = append(names, x)
+			}
+			b = w.pool.AppendBlock(append(b, byte(i)), x)
+		}
+	}
+	for i := range w.holders {
+		h := &w.holders[i]
+		b = append(binary.AppendUvarint(b, uint64(h.lives)), byte(h.done), flag(h.filling)|flag(h.over)<<1)
+		list(h.table)
+	}
+	for _, x := range w.apart {
+		list(x.table)
+	}
+	return b
+}
+
+func (w *Table) show(i int) { w.shows |= 1 << i }
+
+func (s *Holders) Witnesses() []string   { return sights[:] }
+func (s *Holders) Shows(w *Table) uint64 { return w.shows }
+
+func (s *Holders) Columns() []string {
+	var c []string
+	for i, p := range s.crowd.Prompts {
+		c = append(c, fmt.Sprintf("holder %d %q", i+1, p))
+	}
+	return append(c, "apart", "pool")
+}
+
+func (s *Holders) Cells(w *Table, dst []string) []string {
+	for i := range w.holders {
+		cell := ""
+		if h := &w.holders[i]; h.table != nil {
+			cell = fmt.Sprintf("%v, %d filled", h.table, h.done)
+		}
+		dst = append(dst, cell)
+	}
+	all := ""
+	for _, x := range w.apart {
+		all += fmt.Sprint(x.table)
+	}
+	return append(dst, all, w.mem.String())
+}
+
+func (s *Holders) Name(_ *Table, e Choice) string {
+	if e.Move == Clear {
+		return "the proof comes for a quarantined table"
+	}
+	return fmt.Sprintf("holder %d %s", e.Who+1, e.Move)
+}

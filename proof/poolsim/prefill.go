@@ -1,0 +1,294 @@
+package poolsim
+
+import (
+	"fmt"
+	"slices"
+
+	"baton/core/prefill"
+	"baton/core/room"
+)
+
+// Scope sizes a world around core/prefill and says what may go wrong in it.
+type Scope struct {
+	Prompts    []string // one room each, a letter for a full block
+	Tail       int      // tokens of every prompt behind its full blocks
+	Blocks     int
+	Running    int  // rooms that may be in flight at once
+	Chunk      int  // blocks of a step
+	Abort      bool // the gateway may end a leg at any moment
+	StepFails  bool // an engine step may fail for a room
+	WriteFails bool
+	Lose       bool // a Prealloc may be lost: only the deadline is left
+	AnyOrder   bool // writes of a room come home in any order
+}
+
+// World is one state: the core, and what is around it.
+type World struct {
+	core   prefill.Core
+	mem    memory
+	rooms  []guest
+	step   []prefill.StepItem // outstanding, or nil
+	writes []writing          // under way
+	shows  uint64             // witnesses of the last event
+	out    prefill.Effects
+}
+
+// guest is what the world knows of a room.
+type guest struct {
+	came, ended, success bool
+	sent                 int     // blocks handed to writes
+	table                []int32 // of the core's; nil while it has none, or no more
+	found                int     // blocks of table that it found
+}
+
+// writing is a write under way.
+type writing struct {
+	room   room.ID
+	chunk  int32
+	blocks []int32
+}
+
+// Rooms explores a scope.
+type Rooms struct{ scope Scope }
+
+// NewRooms returns the system of a scope.
+func NewRooms(sc Scope) *Rooms { return &Rooms{sc} }
+
+func (s *Rooms) Init() World {
+	sc := &s.scope
+	c := prefill.New(prefill.Config{Blocks: sc.Blocks, QueuedMax: len(sc.Prompts), RunningMax: sc.Running, ChunkTokens: sc.Chunk * room.BlockTokens})
+	return World{core: *c, mem: newMemory(sc.Blocks), rooms: make([]guest, len(sc.Prompts))}
+}
+
+func (s *Rooms) Clone(w *World) World {
+	var d World
+	s.CopyInto(&d, w)
+	return d
+}
+
+func (s *Rooms) CopyInto(dst, src *World) {
+	src.core.CopyTo(&dst.core)
+	src.mem.copyTo(&dst.mem)
+	dst.rooms = append(dst.rooms[:0], src.rooms...)
+	dst.writes = append(dst.writes[:0], src.writes...)
+	dst.step, dst.shows = src.step, 0
+}
+
+// Done: whoever came has ended and nothing is held or under way.
+func (s *Rooms) Done(w *World) bool {
+	for i := range w.rooms {
+		if r := &w.rooms[i]; !r.came || !r.ended {
+			return false
+		}
+	}
+	return w.step == nil && len(w.writes) == 0 && w.core.Idle() && w.core.Blocks().Held == 0
+}
+
+func (s *Rooms) tokens(id room.ID) int {
+	return len(s.scope.Prompts[id-1])*room.BlockTokens + s.scope.Tail
+}
+
+func leaseOf(id room.ID) room.Lease { return room.Lease{Boot: 1, Seq: uint64(id)} }
+
+// held says that a room has a block in its table.
+func (w *World) held(b int32) bool {
+	return slices.ContainsFunc(w.rooms, func(r guest) bool { return slices.Contains(r.table, b) })
+}
+
+func (w *World) read(b int32) bool {
+	return slices.ContainsFunc(w.writes, func(x writing) bool { return slices.Contains(x.blocks, b) })
+}
+
+// written says that the outstanding step writes to a block.
+func (w *World) written(b int32) bool {
+	return slices.ContainsFunc(w.step, func(it prefill.StepItem) bool {
+		return slices.Contains(it.Blocks[it.From/room.BlockTokens:room.BlocksFor(int(it.To))], b)
+	})
+}
+
+// feed steps the core and does what it says.
+func (s *Rooms) feed(w *World, ev prefill.Event) error {
+	w.out.Reset()
+	w.core.Step(0, ev, &w.out)
+	for i := range w.out.List {
+		if err := s.do(w, &w.out.List[i]); err != nil {
+			return err
+		}
+	}
+	return w.mem.checked(s.scope.Prompts, w.core.Blocks(), w.core.Found, w.held)
+}
+
+func (s *Rooms) do(w *World, x *prefill.Effect) error {
+	switch x.Kind {
+	case prefill.Write:
+		return s.write(w, x)
+	case prefill.Step:
+		return s.starts(w, x.Items)
+	case prefill.Freed:
+		return s.freed(w, x)
+	case prefill.End:
+		return s.end(w, x)
+	case prefill.Refuse:
+		return fmt.Errorf("RELEASE: room %d is refused: %s", x.Room, x.Outcome)
+	}
+	return nil
+}
+
+// write begins to read blocks. What a room found moves before its first step: its table is
+// known from these writes on.
+func (s *Rooms) write(w *World, x *prefill.Effect) error {
+	r, prompt := &w.rooms[x.Room-1], s.scope.Prompts[x.Room-1]
+	if int(x.FirstBlock) != r.sent {
+		return fmt.Errorf("WHOLE: room %d sends block %d after %d", x.Room, x.FirstBlock, r.sent-1)
+	}
+	if len(r.table) < r.sent+len(x.Blocks) {
+		if err := s.enters(w, x.Room, append(slices.Clone(r.table), x.Blocks...), r.sent+len(x.Blocks)); err != nil {
+			return err
+		}
+	}
+	r.sent += len(x.Blocks)
+	if err := w.mem.holds(prompt, r.table, min(r.sent, len(prompt))); err != nil {
+		return err
+	}
+	for _, b := range x.Blocks {
+		if w.written(b) {
+			return fmt.Errorf("OWN: block %d is sent while a step writes to it", b)
+		}
+	}
+	w.writes = append(w.writes, writing{x.Room, x.Chunk, x.Blocks})
+	return nil
+}
+
+// enters notes the table of a room, of which found blocks were there before.
+func (s *Rooms) enters(w *World, id room.ID, table []int32, found int) error {
+	r := &w.rooms[id-1]
+	old := len(r.table)
+	for i, b := range table[old:] {
+		if old+i < found {
+			if !w.mem.used[b] {
+				return fmt.Errorf("QUIET: room %d finds block %d, which is free", id, b)
+			}
+			w.show(hit)
+			if w.held(b) {
+				w.show(shared)
+			}
+			continue
+		}
+		if w.held(b) || w.read(b) || w.written(b) {
+			return fmt.Errorf("QUIET: block %d is given to room %d while somebody uses it", b, id)
+		}
+		evicted, err := w.mem.give(b, w.held)
+		if err != nil {
+			return err
+		}
+		if evicted {
+			w.show(wasEvicted)
+		}
+	}
+	r.table, r.found = table, found
+	return w.mem.holds(s.scope.Prompts[id-1], table, found)
+}
+
+// starts begins a step: the blocks of its parts hold nothing known until it is home.
+func (s *Rooms) starts(w *World, items []prefill.StepItem) error {
+	if w.step != nil {
+		return fmt.Errorf("OWN: a second step is started")
+	}
+	for i := range items {
+		it := &items[i]
+		r, prompt := &w.rooms[it.Room-1], s.scope.Prompts[it.Room-1]
+		if len(r.table) < len(it.Blocks) {
+			if err := s.enters(w, it.Room, it.Blocks, int(it.Cached)/room.BlockTokens); err != nil {
+				return err
+			}
+		}
+		if !slices.Equal(r.table, it.Blocks) || it.To <= it.From || it.Last != (int(it.To) == s.tokens(it.Room)) {
+			return fmt.Errorf("WHOLE: room %d computes %d to %d of %d in %v, its table is %v", it.Room, it.From, it.To, s.tokens(it.Room), it.Blocks, r.table)
+		}
+		from := int(it.From) / room.BlockTokens
+		if err := w.mem.holds(prompt, r.table, from); err != nil {
+			return err
+		}
+		for _, b := range it.Blocks[from:room.BlocksFor(int(it.To))] {
+			users := 0
+			for k := range w.rooms {
+				if slices.Contains(w.rooms[k].table, b) {
+					users++
+				}
+			}
+			if users != 1 || w.read(b) || w.written(b) {
+				return fmt.Errorf("OWN: room %d writes to block %d, which others use", it.Room, b)
+			}
+			w.mem.bytes[b] = ""
+		}
+	}
+	w.step = items
+	return nil
+}
+
+// home brings the step home, with one room in it failing, or none. What the engine left in the
+// blocks of one that failed is not known.
+func (s *Rooms) home(w *World, fails room.ID) error {
+	ev := prefill.Event{Kind: prefill.StepDone}
+	for i := range w.step {
+		it := &w.step[i]
+		ok := it.Room != fails
+		ev.Results = append(ev.Results, prefill.Result{Room: it.Room, OK: ok})
+		prompt := s.scope.Prompts[it.Room-1]
+		for n := int(it.From) / room.BlockTokens; ok && n < min(int(it.To)/room.BlockTokens, len(prompt)); n++ {
+			w.mem.fill(prompt, it.Blocks, n)
+			if b, found := w.core.Found(keyOf(prompt[:n+1])); found && b != it.Blocks[n] {
+				w.show(private)
+			}
+		}
+	}
+	w.step = nil
+	return s.feed(w, ev)
+}
+
+// freed takes blocks of a room that has ended: nobody may use them.
+func (s *Rooms) freed(w *World, x *prefill.Effect) error {
+	r := &w.rooms[x.Room-1]
+	table := r.table
+	r.table = nil
+	for _, b := range x.Blocks {
+		if !slices.Contains(table, b) || !w.mem.used[b] {
+			return fmt.Errorf("RELEASE: room %d frees block %d, which is not its own", x.Room, b)
+		}
+		if w.held(b) || w.read(b) || w.written(b) {
+			return fmt.Errorf("QUIET: block %d is freed while somebody uses it", b)
+		}
+		w.mem.used[b] = false
+	}
+	return nil
+}
+
+func (s *Rooms) end(w *World, x *prefill.Effect) error {
+	r := &w.rooms[x.Room-1]
+	reads := slices.ContainsFunc(w.writes, func(k writing) bool { return k.room == x.Room }) ||
+		slices.ContainsFunc(w.step, func(it prefill.StepItem) bool { return it.Room == x.Room })
+	switch r.success = x.Outcome.Kind == room.Success; {
+	case r.ended:
+		return fmt.Errorf("RELEASE: the leg of room %d ends twice", x.Room)
+	case reads:
+		return fmt.Errorf("QUIET: room %d ends while its step or a write is under way", x.Room)
+	case r.success && r.sent != room.BlocksFor(s.tokens(x.Room)):
+		return fmt.Errorf("WHOLE: room %d succeeds with %d blocks sent", x.Room, r.sent)
+	}
+	if r.success {
+		if w.show(success); r.found > 0 {
+			w.show(served)
+		}
+	}
+	r.ended, r.table = true, nil
+	return nil
+}
+
+// request is the event of a room that comes.
+func (s *Rooms) request(id room.ID) prefill.Event {
+	return prefill.Event{Kind: prefill.Request, Room: id, Tokens: s.tokens(id), Keys: keysOf(s.scope.Prompts[id-1]), Deadline: 1}
+}
+
+func (s *Rooms) prealloc(id room.ID) prefill.Event {
+	return prefill.Event{Kind: prefill.Prealloc, Prealloc: room.Prealloc{Room: id, Lease: leaseOf(id), Conn: 1, Tokens: s.tokens(id), Left: 1}}
+}
