@@ -60,12 +60,12 @@ func draw[S any, E comparable](sys Path[S, E], trace []E, verdict string) (names
 	if hidden > 0 {
 		fmt.Fprintf(&b, "       (%d events without a part in it are left out)\n", hidden)
 	}
-	fmt.Fprintf(&b, "       ⇒ %s\n", verdict)
-	if finder, ok := sys.(Finder[S]); ok {
+	if finder, ok := sys.(Finder[S]); ok && strings.HasSuffix(verdict, neverEnds) {
 		if stuck := finder.Stuck(&last); stuck != "" {
-			fmt.Fprintf(&b, "         %s\n", stuck)
+			verdict += ": " + stuck
 		}
 	}
+	fmt.Fprintf(&b, "       ⇒ %s\n", verdict)
 	return names, b.String()
 }
 

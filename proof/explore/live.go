@@ -45,9 +45,12 @@ func (x *search[S, E]) judge(q Question) {
 	}
 	x.report.Deadends += traps
 	if trap >= 0 {
-		x.fail(q.String(), "never ends", x.trace(trap))
+		x.fail(q.String(), neverEnds, x.trace(trap))
 	}
 }
+
+// neverEnds is what is wrong with a trap.
+const neverEnds = "never ends"
 
 // fairness is what judge learns as it walks through the components.
 type fairness struct {

@@ -129,7 +129,7 @@ func (w walker[S, E]) finish(s *S) (trace []E, broken, reason string) {
 	if w.sys.Done(s) {
 		return trace, "", ""
 	}
-	return trace, w.ask.String(), "never ends"
+	return trace, w.ask.String(), neverEnds
 }
 
 // oldest chooses among what happens by itself, and forgets what is not possible any more.

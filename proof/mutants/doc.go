@@ -6,7 +6,11 @@
 // compiler by "go test -overlay", so that the files in the tree never change and no external
 // tool is needed.
 //
+// Where the mistake is one of a driver, the header names the test that must fail instead of a
+// scope ("# test: baton/serve/gateway TestX").
+//
 // A mutant that survives is a missing invariant or a missing scope: it is never removed for
-// that. A patch that no longer applies fails too: somebody has changed what it is about, and has
+// that, but its header says that it is open, and why ("# open: …"), and the test fails when it
+// begins to die. A patch that no longer applies fails too: somebody has changed what it is about, and has
 // to say what the mistake looks like now. Only its own tests use this package.
 package mutants

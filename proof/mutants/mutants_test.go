@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +21,13 @@ const together = 2
 
 // patience bounds one mutant: a mutated core may run for ever.
 const patience = 2 * time.Minute
+
+// A mutant whose chart is kept is one that people are shown: it is found at once, and its chart is
+// one that can be read at a glance.
+const (
+	chartMax   = 10 // lines
+	deadWithin = time.Second
+)
 
 // TestMutantsDie builds the gate with every patch and demands that its scope breaks as said.
 func TestMutantsDie(t *testing.T) {
@@ -48,9 +57,23 @@ func TestMutantsDie(t *testing.T) {
 				t.Fatal(err)
 			}
 			overlay := prepare(t, m, root)
-			out, dead := explore(t, overlay, root, m.Scope)
-			if !dead {
-				t.Fatalf("the mutant survives in scope %q: %s\n%s", m.Scope, m.Why, out)
+			out, dead := run(t, m, overlay, root)
+			if dead != (m.Open == "") {
+				t.Fatalf("dead: %v, in scope %q, test %q, open: %q: %s\n%s", dead, m.Scope, m.Test, m.Open, m.Why, out)
+			}
+			switch {
+			case m.Open != "":
+				t.Logf("OPEN: %s\nnothing sees it: %s", m.Why, m.Open)
+				return
+			case m.Test != "":
+				_, name, _ := strings.Cut(m.Test, " ")
+				if !strings.Contains(out, "--- FAIL: "+name) || !strings.Contains(out, m.Says) {
+					t.Fatalf("want %s to fail and %q to be said, got\n%s", name, m.Says, out)
+				}
+				_, out, _ = strings.Cut(out, m.Says)
+				out, _, _ = strings.Cut(out, "\n")
+				t.Logf("%s\n%s: … %s%s", m.Why, name, m.Says, out)
+				return
 			}
 			judge(t, m, out)
 			if m.Holds == "" {
@@ -92,14 +115,27 @@ func prepare(t *testing.T, m *Mutant, root string) string {
 	return list
 }
 
-// explore runs one scope of the gate with the mutant in the place of the production files, and
-// says whether it failed.
+// run lets a mutant be judged as its header says.
+func run(t *testing.T, m *Mutant, overlay, root string) (out string, dead bool) {
+	if pkg, name, ok := strings.Cut(m.Test, " "); ok {
+		return test(t, overlay, root, pkg, name)
+	}
+	return explore(t, overlay, root, m.Scope)
+}
+
+// explore runs one scope of the gate, or several with semicolons between them, and says whether
+// one failed.
 func explore(t *testing.T, overlay, root, scope string) (out string, dead bool) {
+	return test(t, overlay, root, "baton/proof/gate", "TestScope", "BATON_SCOPE="+scope)
+}
+
+// test runs a test with the mutant in the place of the production files.
+func test(t *testing.T, overlay, root, pkg, name string, env ...string) (out string, dead bool) {
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
-	cmd := exec.CommandContext(ctx, "go", "test", "-p", "1", "-vet", "off", "-overlay", overlay, "-run", "^TestScope$", "baton/proof/gate")
+	cmd := exec.CommandContext(ctx, "go", "test", "-p", "1", "-vet", "off", "-overlay", overlay, "-run", "^"+name+"$", "-v", pkg)
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "BATON_SCOPE="+scope)
+	cmd.Env = append(os.Environ(), env...)
 	b, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		t.Fatalf("no answer in %v", patience)
@@ -126,6 +162,16 @@ func judge(t *testing.T, m *Mutant, out string) {
 	if m.Chart == "" {
 		return
 	}
+	if len(lines) > chartMax {
+		t.Errorf("the chart has %d lines, want at most %d", len(lines), chartMax)
+	}
+	figures := regexp.MustCompile(`, ([0-9.]+) s, `).FindStringSubmatch(out)
+	if figures == nil {
+		t.Fatalf("no time in\n%s", out)
+	}
+	if seconds, err := strconv.ParseFloat(figures[1], 64); err != nil || seconds > deadWithin.Seconds() {
+		t.Errorf("it took %s s to find, want at most %v", figures[1], deadWithin)
+	}
 	got, kept := strings.Join(lines, "\n")+"\n", filepath.Join("testdata", m.Chart)
 	if *rewrite {
 		if err := os.WriteFile(kept, []byte(got), 0o644); err != nil {
@@ -143,6 +189,8 @@ func judge(t *testing.T, m *Mutant, out string) {
 
 func TestParseSaysWhatIsWrong(t *testing.T) {
 	for name, text := range map[string]string{
+		"two judges":      "# why\n# breaks: TERM\n# scope: s\n# test: p T\n--- a/f\n+++ b/f\n@@\n-a\n+b\n",
+		"open and dead":   "# why\n# breaks: TERM\n# open: o\n# scope: s\n--- a/f\n+++ b/f\n@@\n-a\n+b\n",
 		"no property":     "# why\n# scope: s\n--- a/f\n+++ b/f\n@@\n-a\n+b\n",
 		"no patch":        "# why\n# breaks: TERM\n# scope: s\n",
 		"no file":         "# why\n@@\n",

@@ -10,11 +10,13 @@ import (
 type Mutant struct {
 	Name   string
 	Why    string // the comment, without the keys below
-	Breaks string // the property: TERM, ALONE, PROMPT or SAFETY
+	Breaks string // the property: TERM, ALONE, PROMPT or SAFETY, or a name of DESIGN's invariants where a driver's test judges
 	Says   string // a piece of the violation's text; may be empty
-	Scope  string // of proof/gate
+	Scope  string // of proof/gate; or empty: Test judges
+	Test   string // "package TestName": what judges a mistake in a driver, which no explorer runs
 	Holds  string // a scope in which the mistake stays hidden; may be empty
 	Chart  string // file with the expected chart, or empty
+	Open   string // why nothing sees the mistake in Scope, or any other; empty for mutants that die
 	files  []file
 }
 
@@ -31,7 +33,7 @@ type hunk struct {
 }
 
 // Parse reads a patch: a comment of lines with "#", of which "# key: value" sets breaks, says,
-// scope, holds and chart, then a unified diff whose line numbers do not matter.
+// scope, test, holds, chart and open, then a unified diff whose line numbers do not matter.
 func Parse(name, text string) (*Mutant, error) {
 	m := &Mutant{Name: name}
 	fail := func(n int, format string, args ...any) (*Mutant, error) {
@@ -70,8 +72,8 @@ func Parse(name, text string) (*Mutant, error) {
 			return fail(n, "%q: want a line that begins with a space, - or +", line)
 		}
 	}
-	if m.Breaks == "" || m.Scope == "" || m.Why == "" || len(m.files) == 0 {
-		return fail(n, "want a comment, \"# breaks: PROPERTY\", \"# scope: NAME\" and a patch")
+	if (m.Breaks == "") == (m.Open == "") || (m.Scope == "") == (m.Test == "") || m.Why == "" || len(m.files) == 0 {
+		return fail(n, "want a comment, \"# breaks: PROPERTY\" or \"# open: REASON\", \"# scope: NAME\" or \"# test: PACKAGE NAME\", and a patch")
 	}
 	return m, nil
 }
@@ -85,6 +87,10 @@ func (m *Mutant) comment(line string) {
 		m.Says = value
 	case "scope":
 		m.Scope = value
+	case "test":
+		m.Test = value
+	case "open":
+		m.Open = value
 	case "holds":
 		m.Holds = value
 	case "chart":

@@ -32,7 +32,7 @@ func (y *System) Apply(w *world, e Event) error {
 	case begun:
 		w.begin &^= 1 << r
 		return y.doD(w, decode.Event{Kind: decode.Begun, Room: id(r), OK: true, Finished: y.scope.MaxNew == 1})
-	case arrive, body, refuse, returns, writeFails, writeLate:
+	case arrive, again, body, refuse, returns, writeFails, writeLate:
 		return y.chunk(w, e.Kind, e.Arg)
 	case cutD, staleD, breakD:
 		w.breaks -= bit(e.Kind == breakD)
@@ -65,6 +65,8 @@ func (y *System) Apply(w *world, e Event) error {
 		return y.doD(w, decode.Event{Kind: decode.TimerFired, Timer: room.Timer{Kind: room.TombstoneTimer}})
 	case giveUp:
 		return y.doD(w, decode.Event{Kind: decode.Abort, Room: id(r), Cause: room.Internal})
+	case giveUpP:
+		return y.doP(w, prefill.Event{Kind: prefill.Abort, Room: id(r), Cause: room.Internal})
 	case clientAbort:
 		w.gone |= 1 << r
 		w.net.add(msg{kind: msgAbortP, room: r}.pack())
@@ -182,8 +184,10 @@ func (y *System) chunk(w *world, k Kind, x uint32) error {
 		FirstBlock: int32(c.first), N: int32(c.blocks), Last: c.last,
 	}
 	switch k {
-	case arrive:
-		w.wire.remove(x)
+	case arrive, again:
+		if k == arrive {
+			w.wire.remove(x)
+		}
 		y.arriving = x
 		return y.doD(w, ev)
 	case body:

@@ -52,6 +52,8 @@ const (
 	forgetP // the oldest tombstone expires
 	forgetD
 	giveUp      // decode ends a room by itself
+	giveUpP     // prefill does
+	again       // a chunk's header is read, and comes again
 	clientAbort // the gateway tells both
 	clientEarly // ... or decode alone, because prefill's leg is not open yet
 	drainP      // prefill takes no new rooms any more
@@ -95,6 +97,8 @@ var kindTable = [kinds]struct {
 	forgetP:     {explore.Fault, "prefill: oldest tombstone expires"},
 	forgetD:     {explore.Fault, "decode: oldest tombstone expires"},
 	giveUp:      {explore.Fault, "decode: gives up by itself"},
+	giveUpP:     {explore.Fault, "prefill: gives up by itself"},
+	again:       {explore.Fault, ""},
 	clientAbort: {explore.Environment, "client gives up"},
 	clientEarly: {explore.Environment, "client gives up before prefill's leg is opened"},
 	drainP:      {explore.Environment, "prefill: is drained"},
@@ -175,6 +179,9 @@ func (y *System) chunkEvents(w *world, evs []Event) []Event {
 	add := func(k Kind, x uint32) { evs = append(evs, Event{k, unpackChunk(x).room, x}) }
 	for _, x := range w.wire.all() {
 		add(arrive, x)
+		if sc.Again {
+			add(again, x)
+		}
 	}
 	for i := range w.nIn {
 		x := w.in[i].id
@@ -234,6 +241,9 @@ func (y *System) timerEvents(w *world, evs []Event) []Event {
 			switch {
 			case t.Kind == room.DeadlineTimer:
 				evs = append(evs, Event{deadlineP, uint8(t.Room - 1), 0})
+				if y.scope.GiveUpP {
+					evs = append(evs, Event{giveUpP, uint8(t.Room - 1), 0})
+				}
 			case w.forget > 0:
 				evs = append(evs, Event{forgetP, 0, 0})
 			}
@@ -278,9 +288,10 @@ func (y *System) Name(_ *world, e Event) string {
 	case deliver, twice, lose:
 		how := map[Kind]string{twice: "   (and again)", lose: "   ✗ LOST"}[e.Kind]
 		return unpackMsg(e.Arg).String() + how
-	case arrive:
+	case arrive, again:
 		c := unpackChunk(e.Arg)
-		return fmt.Sprintf("r%d prefill ══ header of chunk %d, lease %d/%d, connection %d ══▶ decode", c.room+1, c.n, c.boot, c.seq, c.conn)
+		how := map[Kind]string{again: "   (and again)"}[e.Kind]
+		return fmt.Sprintf("r%d prefill ══ header of chunk %d, lease %d/%d, connection %d ══▶ decode%s", c.room+1, c.n, c.boot, c.seq, c.conn, how)
 	case body, refuse, returns, writeFails, writeLate:
 		c := unpackChunk(e.Arg)
 		return fmt.Sprintf("r%d %s (chunk %d, lease %d/%d)", c.room+1, row.name, c.n, c.boot, c.seq)

@@ -40,6 +40,9 @@ func Scopes() []Named {
 	return []Named{
 		{"PROMPT quiet", gate, quiet, prompt(ends)},
 		{"PROMPT twice", gate, with(quiet, once), prompt(ends)},
+		{"PROMPT prefill gives up", gate, with(one, func(sc *Scope) { sc.GiveUpP, sc.StepFails = true, true }), prompt(gaveUp)},
+		{"PROMPT chunks again", gate, with(quiet, func(sc *Scope) { sc.Again, sc.Refuse = true, true }), prompt(turned)},
+		{"PROMPT twice crash decode", gate, with(with(one, crashD), func(sc *Scope) { sc.Twice, sc.Gateway = true, true }), prompt(gaveUp)},
 		{"PROMPT data", gate, data, prompt(ends)},
 		{"PROMPT data twice", gate, with(data, once), prompt(turned)},
 		{"PROMPT three chunks", gate, with(data, three), prompt(ends)},
@@ -131,6 +134,7 @@ const statesMax = 12_000_000
 var (
 	ends    = []string{"success", "prefill aborted", "decode aborted", "failed"}
 	turned  = append(ends[:4:4], "chunk turned away")
+	gaveUp  = []string{"success", "failed"}
 	revoked = []string{"success", "failed", "chunk turned away"}
 	late    = append(ends[:4:4], "deadline")
 	unified = []string{"success", "decode aborted", "failed", "decode drains"}

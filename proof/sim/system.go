@@ -29,9 +29,11 @@ type Scope struct {
 	Tied       bool  // control messages travel on links and are lost with them; otherwise they outlive links and processes, which is worse than what can be
 	Abort      bool  // the client may give up, once per room; both legs are told
 	GiveUp     bool  // decode may end a room by itself, telling only prefill
+	GiveUpP    bool  // prefill may end a room by itself, telling only decode
 	Gateway    bool  // when a leg fails, the other one is told
 	WriteFails bool  // a write may fail cleanly
 	WriteLate  bool  // a write may be reported failed and arrive all the same
+	Again      bool  // a chunk may arrive twice on its connection, as on no stream that we have
 	Refuse     bool  // a chunk may arrive with wrong bytes
 	StepFails  bool  // an engine step may fail
 	Drain      bool  // each side may be told to take no new rooms
