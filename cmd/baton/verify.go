@@ -41,9 +41,10 @@ func newVerify() *cobra.Command {
 		Use:   "verify",
 		Short: "Run simulated fleets until a promise breaks",
 		Long: `Verify runs whole fleets in virtual time, in this process, without a model: gateways,
-prefill and decode workers on the very code that decides in production, with links that
-stall or die, nodes that crash, freeze and drift, full pools, wrong bytes, and clients
-that leave, stall and come in storms. What happens follows from the seed alone.
+prefill, decode and unified workers on the very code that decides in production, with
+links that stall, die, lose, repeat and reorder, nodes that crash, freeze, drift, drain and
+are replaced, full pools, wrong bytes, and clients that leave, stall and come in storms.
+What happens follows from the seed alone.
 
 At every step it judges Baton's promises, by name:
   TERM     every request ends by its deadline, on every node that knows it
@@ -72,6 +73,7 @@ Exit codes: 0 all promises hold, 2 one is broken, 4 the command makes no sense,
   baton verify --seeds 100000 --seed 5000    # from seed 5000 on
   baton verify --seeds 1 --seed 388          # one seed again, with its chart if it fails
   baton verify --gateways 1 --prefill 1 --decode 2 --seeds 20000
+  baton verify --hard --seeds 20000          # storms three times as large, small pools
   baton verify --json | jq .events_per_second`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -90,6 +92,8 @@ Exit codes: 0 all promises hold, 2 one is broken, 4 the command makes no sense,
 	fl.IntVar(&p.sizes.Gateways, "gateways", p.sizes.Gateways, "gateways of the fleet")
 	fl.IntVar(&p.sizes.Prefills, "prefill", p.sizes.Prefills, "prefill workers of the fleet")
 	fl.IntVar(&p.sizes.Decodes, "decode", p.sizes.Decodes, "decode workers of the fleet")
+	fl.IntVar(&p.sizes.Unified, "unified", p.sizes.Unified, "workers of the fleet that do both; half of the seeds have them")
+	fl.BoolVar(&p.sizes.Hard, "hard", false, "three times the clients and the faults, and small pools")
 	fl.BoolVar(&p.asJSON, "json", false, "print the result as JSON")
 	return cmd
 }
@@ -99,11 +103,11 @@ func (p verifyPlan) check() error {
 		return fmt.Errorf("verify: --seeds %d: want 1 to %d", p.seeds, seedsMax)
 	}
 	for _, x := range []struct {
-		flag string
-		n    int
-	}{{"gateways", p.sizes.Gateways}, {"prefill", p.sizes.Prefills}, {"decode", p.sizes.Decodes}} {
-		if x.n < 1 || x.n > fleetsim.NodesMax {
-			return fmt.Errorf("verify: --%s %d: want 1 to %d", x.flag, x.n, fleetsim.NodesMax)
+		flag     string
+		n, least int
+	}{{"gateways", p.sizes.Gateways, 1}, {"prefill", p.sizes.Prefills, 1}, {"decode", p.sizes.Decodes, 1}, {"unified", p.sizes.Unified, 0}} {
+		if x.n < x.least || x.n > fleetsim.NodesMax {
+			return fmt.Errorf("verify: --%s %d: want %d to %d", x.flag, x.n, x.least, fleetsim.NodesMax)
 		}
 	}
 	return nil
@@ -182,6 +186,8 @@ type verified struct {
 	Gateways        int              `json:"gateways"`
 	Prefill         int              `json:"prefill"`
 	Decode          int              `json:"decode"`
+	Unified         int              `json:"unified"`
+	Hard            bool             `json:"hard,omitempty"`
 	Events          int              `json:"events"`
 	Seconds         float64          `json:"seconds"`
 	Cores           int              `json:"cores"`
@@ -202,7 +208,7 @@ type verifiedBroken struct {
 }
 
 func writeVerifiedJSON(w io.Writer, p verifyPlan, r *fleetsim.Report, cores int) error {
-	v := verified{Seeds: r.Seeds, First: p.first, Gateways: p.sizes.Gateways, Prefill: p.sizes.Prefills, Decode: p.sizes.Decodes, Events: r.Events,
+	v := verified{Seeds: r.Seeds, First: p.first, Gateways: p.sizes.Gateways, Prefill: p.sizes.Prefills, Decode: p.sizes.Decodes, Unified: p.sizes.Unified, Hard: p.sizes.Hard, Events: r.Events,
 		Seconds: r.Took.Seconds(), Cores: cores, EventsPerSecond: float64(r.Events) / max(r.Took.Seconds(), 1e-9), Sights: r.Sights, Missing: r.Missing}
 	if f := r.Failed; f != nil {
 		v.Broken = &verifiedBroken{f.Seed, f.Broken, f.Reason, f.Choices, f.Drawn, f.Chart, f.Replay}
@@ -220,8 +226,8 @@ func writeVerified(w io.Writer, p verifyPlan, r *fleetsim.Report, cores int) err
 			unmet++
 		}
 	}
-	s := fmt.Sprintf("%d seeds from %d on, %d gateways, %d prefill, %d decode: %d events in %.1f s, %.0f seeds/s, %.2f M events/s (%d cores)\n",
-		r.Seeds, p.first, p.sizes.Gateways, p.sizes.Prefills, p.sizes.Decodes, r.Events, took, float64(r.Seeds)/took, float64(r.Events)/took/1e6, cores)
+	s := fmt.Sprintf("%d seeds from %d on, %d gateways, %d prefill, %d decode, %d unified: %d events in %.1f s, %.0f seeds/s, %.2f M events/s (%d cores)\n",
+		r.Seeds, p.first, p.sizes.Gateways, p.sizes.Prefills, p.sizes.Decodes, p.sizes.Unified, r.Events, took, float64(r.Seeds)/took, float64(r.Events)/took/1e6, cores)
 	switch f := r.Failed; {
 	case f != nil:
 		s += fmt.Sprintf("\n%s IS BROKEN by seed %d: %s\n%d of %d things that were done to the fleet are enough:\n\n%s\nagain: %s\n", f.Broken, f.Seed, f.Reason, f.Choices, f.Drawn, f.Chart, f.Replay)

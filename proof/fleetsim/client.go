@@ -17,17 +17,21 @@ type request struct {
 	tokens   int
 	most     int
 	prompt   uint64
-	text     []uint64 // the right output
+	text     []uint64 // the right output; nil if no decode pool holds it
+	whole    bool     // the answer is given at the end, in one piece
 	got      int
-	unread   int // tokens that the gateway keeps for the client
+	of       int32 // attempt that these are of
+	unread   int   // tokens that the gateway keeps for the client
 	came     bool
 	ended    bool
 	lost     bool // the gateway died
 	gone     bool // the client left, or was given up
 	stalled  bool
-	quits    bool // leaves at the first failure
-	refused  bool // somebody full turned it away
-	late     bool // a worker said that its time is over
+	quits    bool         // leaves at the first failure
+	refused  bool         // somebody full turned it away
+	late     bool         // a worker said that its time is over
+	nobody   bool         // nobody was there to serve the current attempt
+	why      room.Outcome // what ended the current attempt first
 	outcome  room.Outcome
 	legs     []*leg
 	over     bool // forgotten by the gateway
@@ -35,9 +39,12 @@ type request struct {
 
 func (r *request) finished(token uint64, made int) bool { return made == r.most || stops(token) }
 
-// tooLarge says that no pool holds the request.
-func (w *World) tooLarge(r *request) bool {
-	return room.BlocksFor(r.tokens) > w.plan.blocks[0] || room.BlocksFor(r.tokens+r.most) > w.plan.blocks[1]
+// fits says that the pool of a worker of this role holds the request.
+func (w *World) fits(r *request, x role) bool {
+	if x == prefillRole {
+		return room.BlocksFor(r.tokens) <= w.plan.blocks[0]
+	}
+	return room.BlocksFor(r.tokens+r.most) <= w.plan.blocks[1]
 }
 
 // arrive lets a client come.
@@ -50,22 +57,31 @@ func (w *World) arrive(n *node, c *choice) {
 	budgets.Total = c.total
 	r.quits = c.b == 1
 	r.came, r.gw, r.life, r.arrived, r.deadline, r.total = true, n, n.life, w.now, n.clock.read(w.now)+c.total, c.total
-	r.tokens, r.most, r.prompt = c.size, c.more, mix(w.plan.seed+uint64(c.req)<<32)
-	if w.tooLarge(r) {
-		w.sights.see(tooLarge)
-	} else {
+	r.tokens, r.most, r.whole, r.prompt = c.size, c.more, c.whole, mix(w.plan.seed+uint64(c.req)<<32)
+	if w.fits(r, decodeRole) {
 		r.text = text(r.prompt, r.tokens, r.most)
 	}
-	g := n.g
-	r.refused = g.core.Running() >= limits.MaxRunning && g.core.Queue().Len >= limits.MaxQueued
+	if r.text == nil || !w.fits(r, prefillRole) {
+		w.sights.see(tooLarge)
+	}
+	g, max := n.g, w.plan.limits
+	full := g.core.Running() >= max.MaxRunning && g.core.Queue().Len >= max.MaxQueued
+	if full {
+		w.sights.see(gatewayFull)
+	}
+	if full || n.draining {
+		r.refused, r.why = true, room.Fail(room.Overload)
+	}
 	g.live++
+	g.came++
+	g.credit = min(g.credit+1, max.RetryBurst*retryCost)
 	if w.trace != nil {
 		w.say(c.req, n, "request %d arrives: %d tokens, %v", c.req, c.size, c.total)
 	}
 	if !w.plan.weather.prompt() {
 		w.queue.push(event{at: n.clock.when(r.deadline) + graceGateway, kind: judgeReq, node: int32(n.id), n: int32(c.req)})
 	}
-	w.stepG(n, relay.Event{Kind: relay.Arrive, Req: uint64(c.req), Budgets: budgets})
+	w.stepG(n, relay.Event{Kind: relay.Arrive, Req: uint64(c.req), Budgets: budgets, Buffered: r.whole})
 }
 
 // clientGone lets a client leave, or be given up.
@@ -93,14 +109,17 @@ func (w *World) clientGets(n *node, e *relay.Effect) {
 		w.fail("STREAM", int(e.Req), "request %d gets a token after its end", e.Req)
 	case int(n.g.k) != r.got:
 		w.fail("STREAM", int(e.Req), "request %d gets token %d of try %d, after %d tokens", e.Req, n.g.k, e.Attempt, r.got)
+	case r.got > 0 && e.Attempt != r.of:
+		w.fail("STREAM", int(e.Req), "the answer of request %d goes on with try %d behind %d tokens of try %d", e.Req, e.Attempt, r.got, r.of)
 	case r.got >= len(r.text) || n.g.token != r.text[r.got]:
 		w.fail("STREAM", int(e.Req), "token %d of request %d is wrong: decode read other KV than the prompt's", r.got, e.Req)
 	}
 	r.got++
+	r.of = e.Attempt
 	if w.trace != nil && (r.got == 1 || r.got == len(r.text)) {
 		w.say(int(e.Req), n, "token %d of %d to the client", r.got, len(r.text))
 	}
-	if !r.stalled {
+	if !r.stalled || r.whole { // what is put together is memory of the request, and bounded as it is
 		r.unread = 0
 		return
 	}
@@ -111,6 +130,19 @@ func (w *World) clientGets(n *node, e *relay.Effect) {
 	}
 }
 
+// clientLoses takes back what a client has not seen yet.
+func (w *World) clientLoses(n *node, e *relay.Effect) {
+	r := &w.reqs[e.Req]
+	w.sights.see(discarded)
+	if !r.whole || r.ended || r.got == 0 || r.of != e.Attempt {
+		w.fail("STREAM", int(e.Req), "%d tokens of try %d are taken back from request %d, whose client has %d of try %d", r.got, e.Attempt, e.Req, r.got, r.of)
+	}
+	if w.trace != nil {
+		w.say(int(e.Req), n, "%d tokens of try %d are taken back", r.got, e.Attempt)
+	}
+	r.got = 0
+}
+
 // clientEnds judges the one end of a request.
 func (w *World) clientEnds(n *node, e *relay.Effect) {
 	r := &w.reqs[e.Req]
@@ -118,15 +150,21 @@ func (w *World) clientEnds(n *node, e *relay.Effect) {
 		w.fail("STREAM", int(e.Req), "request %d ends twice", e.Req)
 		return
 	}
-	r.ended, r.outcome = true, e.Outcome
+	o := e.Outcome
+	if n.g.stopped && o.Cause == room.Cancelled { // the gateway's own word to its core; no client asked for it
+		o = room.Fail(room.Overload)
+		r.refused = true
+	}
+	r.ended, r.outcome = true, o
 	for _, l := range r.legs {
 		if !l.final && !l.closed {
 			w.fail("PROMPT", int(e.Req), "request %d ends, and its %s leg of try %d is left open", e.Req, l.side, l.attempt)
 		}
 	}
 	if w.trace != nil {
-		w.say(int(e.Req), n, "the client of request %d reads %s", e.Req, e.Outcome)
+		w.say(int(e.Req), n, "the client of request %d reads %s", e.Req, o)
 	}
+	w.judgeCause(n, r, int(e.Req), e.Outcome)
 	w.judgeOutcome(r, int(e.Req))
 	r.forgotten(n)
 }

@@ -32,10 +32,13 @@ type outputRoom struct {
 	lease   room.Lease
 	decided room.Outcome
 	until   time.Duration // ghost: when its time is over, true time
+	conn    room.Conn     // that the lease is bound to
+	side    bool          // the first token is here, and makes sense
 	first   uint64        // token, from the side data
 	last    uint64        // newest token
 	made    int
 	cut     bool // a line was dropped: the answer may only fail
+	holds   bool // local: it has its blocks
 }
 
 func (w *World) configD(boot room.Boot) decode.Config {
@@ -58,10 +61,12 @@ func (w *World) stepD(n *node, ev decode.Event) {
 	for i := 0; i < len(d.todo); i++ {
 		d.out.Reset()
 		w.events++
+		w.whyD(n, &d.todo[i])
 		d.core.Step(n.clock.read(w.now), d.todo[i], &d.out)
 		for j := range d.out.List {
 			w.doD(n, &d.out.List[j])
 		}
+		w.localHolds(n)
 	}
 	d.todo, d.stepping = d.todo[:0], false
 	w.truthD(n)
@@ -99,11 +104,11 @@ func (w *World) doD(n *node, e *decode.Effect) {
 	case decode.Begin:
 		r := d.rooms[e.Room]
 		r.last, r.made = r.first, 1
-		d.todo = append(d.todo, decode.Event{Kind: decode.Begun, Room: e.Room, OK: true, Finished: w.reqs[r.leg.req].finished(r.last, 1)})
+		d.todo = append(d.todo, decode.Event{Kind: decode.Begun, Room: e.Room, OK: r.side, Finished: w.reqs[r.leg.req].finished(r.last, 1)})
 	case decode.Emit:
 		w.emit(n, e.Room)
 	case decode.Freed:
-		w.freed(n, &d.pool, e.Blocks)
+		w.freed(n, &d.pool, e.Room, e.Blocks)
 	case decode.End:
 		r := d.rooms[e.Room]
 		if r == nil {
@@ -112,6 +117,7 @@ func (w *World) doD(n *node, e *decode.Effect) {
 		}
 		delete(d.rooms, e.Room)
 		w.sticky(n, e.Room, &r.decided, e.Outcome)
+		w.judgeWhy(n, e.Room, e.Outcome)
 		o := e.Outcome
 		if r.cut && o.Kind == room.Success { // the dropped line was the last
 			o = room.Fail(room.Overload)
@@ -119,6 +125,21 @@ func (w *World) doD(n *node, e *decode.Effect) {
 		w.end(n, r.leg, e.Room, o)
 	default:
 		panic(fmt.Sprintf("fleetsim: effect %v of the decode core is unknown: teach the driver", e.Kind))
+	}
+}
+
+// localHolds counts the blocks that local rooms have been given, which no effect says.
+func (w *World) localHolds(n *node) {
+	if n.role != unifiedRole {
+		return
+	}
+	for v := range n.d.core.Rooms {
+		r := n.d.rooms[v.Room]
+		if r != nil && !r.holds && (v.Phase == decode.Unfilled.String() || v.Phase == decode.Prefilling.String()) {
+			r.holds = true
+			req := &w.reqs[r.leg.req]
+			n.d.pool.held += room.BlocksFor(req.tokens + req.most)
+		}
 	}
 }
 
@@ -136,7 +157,7 @@ func (w *World) enter(n *node, k *link) {
 func (w *World) offer(n *node, e *decode.Effect) {
 	r := n.d.rooms[e.Room]
 	if r.lease != e.Prealloc.Lease {
-		r.lease = e.Prealloc.Lease
+		r.lease, r.conn = e.Prealloc.Lease, e.Conn
 		req := &w.reqs[r.leg.req]
 		n.d.pool.held += room.BlocksFor(req.tokens + req.most)
 	}
@@ -145,13 +166,13 @@ func (w *World) offer(n *node, e *decode.Effect) {
 		m.prealloc, m.until = e.Prealloc, r.until
 		w.post(m)
 	}
-	if w.trace != nil {
-		w.say(r.leg.req, n, "Prealloc ▶ %s", e.Prealloc.Lease)
-	}
 }
 
 // giveUp sends a Cancel, and a receiver of that lease leaves.
 func (w *World) giveUp(n *node, e *decode.Effect) {
+	if why := w.rooms[e.Room].why[1]; why.Cause != e.Cancel.Cause {
+		w.fail("CAUSE", w.of(e.Room), "decode %d cancels room %s for %s, and what ended it there was %s", n.at, e.Room, e.Cancel.Cause, why)
+	}
 	k := n.d.link(e.Conn)
 	if k == nil {
 		return
@@ -159,9 +180,6 @@ func (w *World) giveUp(n *node, e *decode.Effect) {
 	m := w.compose(n, k, linkCancel)
 	m.cancel = e.Cancel
 	w.post(m)
-	if w.trace != nil {
-		w.say(w.of(e.Room), n, "Cancel ▶ %s", e.Cancel.Cause)
-	}
 	if k.receiver != 0 && k.cur.lease == e.Cancel.Lease && !k.early {
 		k.early = true
 		w.queue.push(event{at: w.now + w.cost(n, 10*time.Microsecond, 200*time.Microsecond), kind: leftEarly, node: int32(n.id), life: n.life, link: k, n: k.receiver})
@@ -185,9 +203,18 @@ func (w *World) stepDoneD(n *node) {
 		it := &d.running[i]
 		d.pool.out(it.Blocks)
 		r := d.rooms[it.Room]
+		req := &w.reqs[r.leg.req]
+		if it.Prefill {
+			d.pool.prefillChunk(it.Room, req.prompt, int(it.From), int(it.To), it.Blocks, nil)
+			if it.Last {
+				r.side, r.first = true, sampled(d.pool.read(it.Room, req.tokens, it.Blocks), 0)
+			}
+			d.results = append(d.results, decode.Result{Room: it.Room, OK: ok})
+			continue
+		}
 		r.last = sampled(d.pool.decodeToken(it.Room, r.last, int(it.From), it.Blocks), r.made)
 		r.made++
-		d.results = append(d.results, decode.Result{Room: it.Room, OK: ok, Finished: w.reqs[r.leg.req].finished(r.last, r.made)})
+		d.results = append(d.results, decode.Result{Room: it.Room, OK: ok, Finished: req.finished(r.last, r.made)})
 	}
 	d.running = nil
 	w.stepD(n, decode.Event{Kind: decode.StepDone, Results: d.results})
@@ -196,6 +223,9 @@ func (w *World) stepDoneD(n *node) {
 // emit sends the newest token to the gateway; one that does not read loses its room.
 func (w *World) emit(n *node, id room.ID) {
 	r := n.d.rooms[id]
+	if r.cut {
+		return // it has been said
+	}
 	if r.leg.unread >= unreadMax {
 		w.sights.see(slowGateway)
 		w.reqs[r.leg.req].refused = true

@@ -1,5 +1,5 @@
 // Package fleetsim is a whole fleet in one thread and in virtual time, from one seed: several
-// gateways, prefill and decode workers on the production cores (core/relay, core/prefill,
+// gateways, prefill, decode and unified workers on the production cores (core/relay, core/prefill,
 // core/decode, core/blocks), the links between them, and everything that goes wrong in a bad
 // minute. A seed that breaks an invariant is made short and drawn as a sequence chart.
 //
@@ -12,9 +12,13 @@
 // Time: every node has a clock of its own, with an offset and up to clockSkewMax of drift; its
 // cores see nothing else, and its timers fire when that clock says so. Network: a direction
 // between two nodes delays, stalls and heals, or stays dead for ever; a connection over it is
-// ordered, as TCP is, and ends at each side when that side notices. Nodes crash and come back
-// with a new boot, freeze like a stopped process, and slow down. Pools are small. Clients leave,
-// stop reading, ask for too much, bring short deadlines, and come and go in storms.
+// ordered, as TCP is, and ends at each side when that side notices. What workers say to each other
+// may, for a while, also be lost, come twice, or be overtaken: no TCP does that, and the cores do
+// not need TCP. Nodes crash and come back with a new boot, freeze like a stopped process, slow
+// down, drain and leave, cut or not; a worker that leaves may have its successor beside it, and
+// gateways, which share the workers and know nothing of each other, hear of all that late. Pools
+// are small. Clients leave, stop reading, ask for too much, bring short deadlines, come and go in
+// storms, and want their answer streamed or whole.
 //
 // The engine is an oracle. A block holds a digest of the tokens up to it, shifted by the room
 // that computed it; a token is a function of the blocks that are really read; so one wrong,
@@ -36,12 +40,14 @@
 //	         the last one is fenced
 //	OWN      a receiver goes into blocks that are its room's alone
 //	STREAM   a client gets the exact text, in order, once, and one end
-//	CAUSE    every outcome and every blame is explained by what was done to that request; a
-//	         client's mistake blames nobody
+//	CAUSE    the first thing that was done to an attempt is its outcome, at every node that it
+//	         passes and at the client (why.go), and that thing did happen there; a blame is of
+//	         what was done to that worker; a client's mistake blames nobody
 //	TRUTH    views, counts and queues equal the ledger of this world, after every step
-//	BOUND    no table passes its limit, and after the last tombstone all are empty
+//	BOUND    no table passes its limit, nor retries their share; after the last tombstone all are
+//	         empty
 //	SAFETY   no assertion of a core fails
 //
-// Sights (sight.go) are what a sweep of seeds has to meet at least once: one that never retries,
+// Sights (sights.go) are what a sweep of seeds has to meet at least once: one that never retries,
 // never crashes a gateway or never aborts a room in some phase checks nothing, and fails.
 package fleetsim

@@ -6,6 +6,7 @@ import (
 
 	"baton/core/decode"
 	"baton/core/prefill"
+	"baton/core/relay"
 	"baton/core/room"
 )
 
@@ -58,13 +59,17 @@ func (w *World) strike(i int) {
 	if !n.up {
 		return
 	}
+	if w.trace != nil {
+		w.sayFault(c)
+	}
+	if c.kind == drain || c.kind == replace {
+		w.drain(n, c)
+		return
+	}
 	until := w.now + c.lasts
 	if c.lasts == never {
 		until = never
 		w.sights.see(neverHeals + sight(c.kind/mute)*(gatewayMute-neverHeals))
-	}
-	if w.trace != nil {
-		w.sayFault(c)
 	}
 	w.begin(n, c, until)
 	if c.lasts != never {
@@ -95,7 +100,15 @@ func (w *World) begin(n *node, c *choice, until time.Duration) {
 		n.slow = c.size
 	case deaden:
 		net(w.nodes[c.b])
+		if w.sights.see(deadLink); w.dir(c.b, c.a).dead == 0 {
+			w.sights.see(oneWayDead)
+		}
 		w.deadDirection(n, w.nodes[c.b])
+	case garble:
+		trouble(n, byPlane)
+		for to := range w.nodes {
+			w.dir(c.a, to).garbled++
+		}
 	case lag:
 		net(w.nodes[c.b])
 		w.dir(c.a, c.b).lags++
@@ -115,9 +128,6 @@ func (w *World) begin(n *node, c *choice, until time.Duration) {
 		n.failWrite = true
 	case mute:
 		n.muted = append(n.muted, w.nodes[c.b])
-	case drain:
-		trouble(n, byDrain)
-		w.drain(n)
 	}
 }
 
@@ -127,7 +137,7 @@ func (w *World) heal(i int) {
 	n := w.nodes[c.a]
 	switch c.kind {
 	case crash:
-		if !n.up {
+		if !n.up && !n.vacant {
 			w.boot(n)
 			w.sayNode(n, "%s %d starts again", roleNames[n.role], n.at)
 		}
@@ -142,11 +152,9 @@ func (w *World) heal(i int) {
 		w.nodes[c.b].damaged = nil
 	case lag:
 		w.dir(c.a, c.b).lags--
-	case drain:
-		if n.up && n.draining { // its grace is over
-			w.struck(n, byCrash)
-			w.crash(n)
-			w.boot(n)
+	case garble:
+		for to := range w.nodes {
+			w.dir(c.a, to).garbled--
 		}
 	}
 }
@@ -154,10 +162,16 @@ func (w *World) heal(i int) {
 // crash ends a process at once. Its kernel resets what is connected to it.
 func (w *World) crash(n *node) {
 	w.sights.see(crashes + sight(n.role))
+	w.vanish(n)
+	n.vacant = n.followed
+}
+
+// vanish takes a process away.
+func (w *World) vanish(n *node) {
 	w.thaw(n)
 	n.up, n.slow, n.failStep, n.failWrite, n.damaged, n.muted = false, 0, false, false, nil, nil
 	links := n.links()
-	n.worker = -1
+	n.worker = noLife
 	if n.role == gatewayRole {
 		w.unsent(n)
 	}
@@ -233,16 +247,106 @@ func (w *World) thaw(n *node) {
 	}
 }
 
-// drain tells a worker to take nothing new.
-func (w *World) drain(n *node) {
-	if n.frozenAt != 0 || n.role == gatewayRole {
+const (
+	leavesAfter = 250 * time.Millisecond // between two looks whether a node that drains is idle
+	endMax      = 2 * time.Second        // for the ends of what a worker aborts (serve/worker)
+)
+
+// drain tells a node to take nothing new and to leave when it is idle. A worker that is replaced
+// has its successor beside it, if there is a place.
+func (w *World) drain(n *node, c *choice) {
+	if n.frozenAt != 0 || n.draining {
+		return
+	}
+	w.struck(n, byDrain)
+	n.draining, n.leaveBy = true, w.now+c.lasts
+	n.trouble[byDrain] = max(n.trouble[byDrain], n.leaveBy+endMax)
+	switch {
+	case n.g != nil:
+		w.sights.see(gatewayDrains)
+		w.stepG(n, relay.Event{Kind: relay.Drain})
+	case n.p != nil:
+		w.stepP(n, prefill.Event{Kind: prefill.Drain})
+	default:
+		w.stepD(n, decode.Event{Kind: decode.Drain})
+	}
+	w.queue.push(event{at: w.now + leavesAfter, kind: leaves, node: int32(n.id), life: n.life})
+	if n.g != nil {
 		return
 	}
 	w.sights.see(drained)
-	n.draining = true
-	if n.role == prefillRole {
-		w.stepP(n, prefill.Event{Kind: prefill.Drain})
-	} else {
-		w.stepD(n, decode.Event{Kind: decode.Drain})
+	w.look(n.worker, pollAfter/2)
+	if c.kind != replace {
+		return
 	}
+	if i := slices.IndexFunc(w.nodes, func(x *node) bool { return x.role == n.role && x.vacant && !x.up }); i >= 0 {
+		n.followed = true
+		w.sights.see(replaced)
+		w.boot(w.nodes[i])
+		w.sayNode(n, "%s %d starts as the successor of %d", roleNames[n.role], w.nodes[i].at, n.at)
+	}
+}
+
+// leaves has a node that drains leave, if nothing is left on it or its time is over.
+func (w *World) leaves(n *node) {
+	idle := false
+	switch {
+	case n.g != nil:
+		idle = n.g.core.Running() == 0 && n.g.core.Queue().Len == 0
+	case n.p != nil:
+		idle = n.p.core.Idle()
+	default:
+		idle = n.d.core.Idle()
+	}
+	switch {
+	case idle || w.now >= n.leaveBy+endMax:
+		w.exit(n, idle)
+		return
+	case w.now >= n.leaveBy && !n.leaving:
+		n.leaving = true
+		w.sights.see(drainCut)
+		w.sayNode(n, "the time of %s %d to drain is over", roleNames[n.role], n.at)
+		w.cutOff(n)
+	}
+	w.queue.push(event{at: w.now + leavesAfter, kind: leaves, node: int32(n.id), life: n.life})
+}
+
+// cutOff ends what is left on a node.
+func (w *World) cutOff(n *node) {
+	if n.g != nil {
+		n.g.stopped = true
+		var left []uint64
+		for v := range n.g.core.Rooms {
+			left = append(left, v.Req)
+		}
+		for _, req := range left {
+			w.stepG(n, relay.Event{Kind: relay.ClientGone, Req: req})
+		}
+		return
+	}
+	var live []room.ID
+	for v := range n.rooms() {
+		live = append(live, v.Room)
+	}
+	for _, id := range live {
+		w.abort(n, id, room.WorkerLost)
+	}
+}
+
+// exit is the end of a process that drained; another one starts, there or beside it already.
+func (w *World) exit(n *node, idle bool) {
+	w.sayNode(n, "%s %d has left", roleNames[n.role], n.at)
+	if !idle {
+		w.struck(n, byCrash)
+	}
+	was, followed := n.worker, n.followed
+	w.vanish(n)
+	if n.role != gatewayRole {
+		w.look(was, pollAfter/4)
+	}
+	if followed {
+		n.vacant = true
+		return
+	}
+	w.boot(n)
 }

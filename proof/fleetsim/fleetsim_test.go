@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"baton/core/relay"
 	"baton/core/room"
 )
 
@@ -28,7 +29,7 @@ func TestFleetKeepsItsPromises(t *testing.T) {
 
 // TestSmallFleetsToo: with one worker of a role a request has nowhere else to go.
 func TestSmallFleetsToo(t *testing.T) {
-	for _, s := range []Sizes{{1, 1, 1}, {1, 1, 2}, {2, 2, 1}} {
+	for _, s := range []Sizes{{Gateways: 1, Prefills: 1, Decodes: 1}, {Gateways: 1, Prefills: 1, Decodes: 2}, {Gateways: 2, Prefills: 2, Decodes: 1}} {
 		r := Sweep(t.Context(), 1, 60, s, 1, nil)
 		if err := r.Err(); err != nil {
 			t.Errorf("%+v: %v", s, err)
@@ -49,10 +50,15 @@ func TestSeedsDiffer(t *testing.T) {
 	}
 }
 
+// onePair is the plan of a quiet fleet to which nothing is done.
+func onePair() *plan {
+	return &plan{sizes: Sizes{Gateways: 1, Prefills: 1, Decodes: 1}, blocks: [2]int{24, 40}, queued: 4, slots: 2, limits: relay.DefaultLimits(), steady: true}
+}
+
 // TestAWrongByteIsAWrongToken damages one block behind the sums' back and expects STREAM to
 // break.
 func TestAWrongByteIsAWrongToken(t *testing.T) {
-	p := &plan{sizes: Sizes{1, 1, 1}, blocks: [2]int{24, 40}, queued: 4, slots: 2, steady: true}
+	p := onePair()
 	p.choices = []choice{{kind: arrive, req: 1, size: 40, more: 8, total: time.Minute}}
 	w := newWorld(p)
 	done := false
@@ -60,7 +66,7 @@ func TestAWrongByteIsAWrongToken(t *testing.T) {
 		e := w.queue.pop()
 		w.now = e.at
 		w.perform(&e)
-		if d := w.nodes[2].d; !done && len(d.running) > 0 && d.rooms[d.running[0].Room].made == 1 {
+		if d := w.nodes[3].d; !done && len(d.running) > 0 && d.rooms[d.running[0].Room].made == 1 {
 			d.pool.content[d.running[0].Blocks[0]] ^= 1 << 40
 			done = true
 		}
@@ -91,10 +97,10 @@ func TestShrinkKeepsWhatMatters(t *testing.T) {
 
 // TestChartFollowsTheRequest: events of the request alone, and where it is after each.
 func TestChartFollowsTheRequest(t *testing.T) {
-	p := &plan{sizes: Sizes{1, 1, 1}, blocks: [2]int{24, 40}, queued: 4, slots: 2, steady: true}
+	p := onePair()
 	p.choices = []choice{{kind: arrive, req: 1, size: 20, more: 2, total: time.Minute}, {kind: arrive, req: 2, size: 20, more: 2, total: time.Minute}}
 	text := chart(p, 2, "an example")
-	for _, want := range []string{"request 2 arrives", "try 1: decode leg ▶ decode 0", "Prealloc ▶", "Settled ◀ success", "0:receiving", "streaming", "⇒ an example"} {
+	for _, want := range []string{"request 2 arrives", "gateway 0 ▶ decode 0: try 1", "decode 0 ▶ prefill 0: Prealloc", "prefill 0 ▶ decode 0: Settled success", "0:preallocated", "streaming", "⇒ an example"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -173,8 +179,8 @@ func TestTheOracleAgreesWithItself(t *testing.T) {
 }
 
 func TestSizesAreChecked(t *testing.T) {
-	for _, s := range []Sizes{{0, 1, 1}, {1, 0, 1}, {1, 1, NodesMax + 1}} {
-		if err := s.Check(); err == nil || !strings.Contains(err.Error(), "want 1 to") {
+	for _, s := range []Sizes{{Prefills: 1, Decodes: 1}, {Gateways: 1, Decodes: 1}, {Gateways: 1, Prefills: 1, Decodes: NodesMax + 1}, {Gateways: 1, Prefills: 1, Decodes: 1, Unified: -1}} {
+		if err := s.Check(); err == nil || !strings.Contains(err.Error(), "want ") {
 			t.Errorf("%+v: %v", s, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package fleetsim
 
 import (
+	"slices"
 	"time"
 
 	"baton/core/prefill"
@@ -12,8 +13,10 @@ import (
 // ghost is what the world knows of a room.
 type ghost struct {
 	req             int
-	prefill, decode *node
+	prefill, decode *node            // prefill is nil if decode prefills itself
 	until           [2]time.Duration // at prefill, at decode: when its time is over, true time
+	why             [2]room.Outcome  // what ended it there first
+	conn            room.Conn        // that its lease is bound to at prefill
 }
 
 // of returns the request of a room, for charts.
@@ -51,7 +54,7 @@ func (w *World) judgeRequest(n *node, req int) {
 func (w *World) judgeLater(n *node, id room.ID, until time.Duration) {
 	g := w.rooms[id]
 	until += max(0, until-w.now) / 40
-	g.until[n.role-prefillRole] = max(g.until[n.role-prefillRole], until)
+	g.until[n.side()] = max(g.until[n.side()], until)
 	if w.plan.weather.prompt() {
 		return
 	}
@@ -98,6 +101,9 @@ func (w *World) judgeGone(n *node, m *message) {
 	}
 	g := w.rooms[m.room]
 	for _, x := range []*node{g.prefill, g.decode} {
+		if x == nil {
+			continue
+		}
 		for _, c := range []cause{byCrash, byFreeze, bySlow, byPlane} {
 			if x.trouble[c] >= m.sentAt-time.Second {
 				return // something holds it up; its deadline is judged all the same
@@ -151,13 +157,13 @@ func (w *World) judgeOutcome(r *request, req int) {
 			w.fail("STREAM", req, "request %d reads %s after %d of %d tokens", req, o, r.got, len(r.text))
 		}
 	case room.ClientError:
-		ok = w.tooLarge(r)
+		ok = slices.ContainsFunc(r.legs, func(l *leg) bool { return !w.fits(r, l.worker.role) })
 	case room.Cancelled:
 		ok = r.gone
 	case room.Overload:
 		ok = r.refused || took >= w.plan.budgets.Queue*98/100 || w.hit(r, byDrain)
 	case room.Deadline: // of the request, or of a budget
-		ok = took >= min(r.total, w.plan.budgets.FirstToken, w.plan.budgets.Gap)*97/100
+		ok = took >= min(r.total, w.plan.budgets.FirstToken, w.plan.budgets.Gap)*97/100-time.Millisecond // workers hear of whole ones
 	case room.WorkerLost:
 		ok = w.hit(r, byCrash, byFreeze, byNet, byLink, byDrain)
 	case room.TransferFailed:
@@ -168,8 +174,8 @@ func (w *World) judgeOutcome(r *request, req int) {
 	switch {
 	case !ok:
 		w.fail("CAUSE", req, "request %d reads %s, and nothing of the kind happened to it", req, o)
-	case w.tooLarge(r) && o.Kind == room.Success:
-		w.fail("CAUSE", req, "request %d is a success, and no pool holds it", req)
+	case o.Kind == room.Success && slices.ContainsFunc(r.legs, func(l *leg) bool { return l.attempt == r.of && !w.fits(r, l.worker.role) }):
+		w.fail("CAUSE", req, "request %d is a success, and a pool does not hold it", req)
 	}
 }
 
@@ -225,8 +231,8 @@ func (w *World) truthG(n *node) {
 	if running+queued != g.live {
 		w.fail("TRUTH", 0, "gateway %d counts %d running and %d queued requests, the ledger %d", n.at, running, queued, g.live)
 	}
-	if running > limits.MaxRunning || queued > limits.MaxQueued {
-		w.fail("BOUND", 0, "gateway %d has %d running and %d queued requests, more than %d and %d", n.at, running, queued, limits.MaxRunning, limits.MaxQueued)
+	if max := w.plan.limits; running > max.MaxRunning || queued > max.MaxQueued {
+		w.fail("BOUND", 0, "gateway %d has %d running and %d queued requests, more than %d and %d", n.at, running, queued, max.MaxRunning, max.MaxQueued)
 	}
 	if n.looks++; n.looks%looksEvery != 0 {
 		return
@@ -288,8 +294,8 @@ func (w *World) sticky(n *node, id room.ID, decided *room.Outcome, now room.Outc
 // room outlives it that touches nothing.
 func (w *World) truthDeadline(n *node, v *room.View) {
 	g := w.rooms[v.Room]
-	if at := n.clock.when(v.Deadline); at > g.until[n.role-prefillRole]+time.Millisecond {
-		w.fail("TRUTH", g.req, "%s %d shows a deadline of room %s that is %v behind the request's", roleNames[n.role], n.at, v.Room, at-g.until[n.role-prefillRole])
+	if at := n.clock.when(v.Deadline); at > g.until[n.side()]+time.Millisecond {
+		w.fail("TRUTH", g.req, "%s %d shows a deadline of room %s that is %v behind the request's", roleNames[n.role], n.at, v.Room, at-g.until[n.side()])
 	}
 	if v.Phase != prefill.Draining.String() && v.Deadline < n.clock.read(w.now)-10*time.Microsecond && n.thawedAt != w.now && !w.plan.weather.prompt() {
 		w.fail("TERM", g.req, "room %s is %s at %s %d, %v after its deadline", v.Room, v.Phase, roleNames[n.role], n.at, n.clock.read(w.now)-v.Deadline)

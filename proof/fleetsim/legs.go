@@ -64,7 +64,7 @@ func (w *World) legAtWorker(n *node, m *message) {
 		w.judgeLater(n, l.room, l.until)
 		deadline := n.clock.read(w.now) + l.left
 		r := &w.reqs[l.req]
-		if l.side == relay.Prefill {
+		if n.p != nil {
 			n.p.answering = l
 			w.stepP(n, prefill.Event{Kind: prefill.Request, Room: l.room, Tokens: r.tokens, Deadline: deadline})
 		} else {
@@ -78,13 +78,15 @@ func (w *World) legAtWorker(n *node, m *message) {
 	}
 	w.sights.abort(n, l.room)
 	w.goneSoon(n, l.room)
-	if w.trace != nil {
-		w.say(l.req, n, "the gateway's connection is closed")
-	}
-	if l.side == relay.Prefill {
-		w.stepP(n, prefill.Event{Kind: prefill.Abort, Room: l.room, Cause: room.Cancelled})
+	w.abort(n, l.room, room.Cancelled)
+}
+
+// abort ends a room at a worker.
+func (w *World) abort(n *node, id room.ID, c room.Cause) {
+	if n.p != nil {
+		w.stepP(n, prefill.Event{Kind: prefill.Abort, Room: id, Cause: c})
 	} else {
-		w.stepD(n, decode.Event{Kind: decode.Abort, Room: l.room, Cause: room.Cancelled})
+		w.stepD(n, decode.Event{Kind: decode.Abort, Room: id, Cause: c})
 	}
 }
 
@@ -111,9 +113,6 @@ func (w *World) legAtGateway(n *node, m *message) {
 			ev.Outcome = room.Fail(room.WorkerLost)
 		}
 		w.heardOf(l, ev.Outcome)
-	}
-	if w.trace != nil && m.kind != legToken {
-		w.say(l.req, n, "%s %d: %s %s", l.side, l.worker.at, [...]string{legAccepted: "accepted", legEnd: "ended", legReset: "connection reset"}[m.kind], ev.Outcome)
 	}
 	w.stepG(n, ev)
 	if r := &w.reqs[l.req]; ev.Kind == relay.LegEnd && r.quits && !r.ended && ev.Outcome.Kind != room.Success {
@@ -154,8 +153,9 @@ func (w *World) end(n *node, l *leg, id room.ID, o room.Outcome) {
 		return
 	}
 	l.accepted = false
-	if w.trace != nil {
-		w.say(l.req, n, "ends: %s", o)
+	if n.leaving && o.Cause == room.WorkerLost { // of itself a worker says it by being gone
+		w.sendLeg(n, l, legReset, o)
+		return
 	}
 	w.sendLeg(n, l, legEnd, o)
 }

@@ -43,6 +43,7 @@ type chunk struct {
 	n, first int32
 	last     bool
 	side     uint64   // last: the first token
+	wrong    bool     // last: the side data makes no sense
 	sums     []uint64 // per block, when it was computed
 	content  []uint64 // per block, when it was sent
 }
@@ -178,12 +179,10 @@ func (w *World) linkMessage(n *node, m *message) {
 	case linkPrealloc:
 		w.preallocAt(n, m)
 	case linkCancel:
-		w.say(w.of(m.cancel.Room), n, "Cancel ◀ %s", m.cancel.Cause)
 		w.dropQueued(n, k, m.cancel.Lease)
 		w.stepP(n, prefill.Event{Kind: prefill.Cancel, Cancel: m.cancel})
 		w.goneSoon(n, m.cancel.Room)
 	case linkSettled:
-		w.say(w.of(m.settled.Room), n, "Settled ◀ %s", m.settled.Outcome)
 		w.stepD(n, decode.Event{Kind: decode.Settled, Settled: m.settled})
 	case linkChunk:
 		x := w.message()
@@ -227,7 +226,7 @@ func (w *World) endLink(n *node, k *link) {
 func (w *World) unbound(n *node, k *link) {
 	for v := range n.rooms() {
 		bound := v.Lease.Boot == k.boot
-		if n.role == decodeRole {
+		if n.d != nil {
 			bound = v.Lease.Seq != 0 && v.Peer == int32(k.p.at) && v.Queue == room.Transfer
 		}
 		if bound {
@@ -266,7 +265,11 @@ func (w *World) writtenP(n *node, k *link) {
 	for i, b := range x.blocks {
 		m.chunk.content[i] = n.p.pool.content[b]
 	}
-	if n.damaged == k.d {
+	switch {
+	case n.damaged != k.d:
+	case x.chunk.last && w.plan.weather >= rough && n.rng.n(3) == 0:
+		m.chunk.wrong = true
+	default:
 		m.chunk.content[0] ^= 1
 	}
 	k.credit--
@@ -323,7 +326,7 @@ func (w *World) receive(n *node, k *link) {
 
 // credit lets prefill send one more. Grants are not modelled as messages.
 func (w *World) credit(n *node, k *link) {
-	k.credit++
+	k.credit = min(k.credit+1, window) // one that came twice earns nothing
 	if k.p.up && k.p.frozenAt == 0 && k.pLife == k.p.life {
 		w.pump(k.p, k)
 	}
@@ -364,7 +367,11 @@ func (w *World) leave(n *node, k *link, ok bool) {
 	if good {
 		if x.last {
 			if r := n.d.rooms[x.room]; r != nil {
-				r.first = x.side
+				r.first, r.side = x.side, !x.wrong
+				if x.wrong {
+					w.sights.see(sideWrong)
+					w.struck(n, byBytes)
+				}
 			}
 		}
 		w.stepD(n, ev)

@@ -11,6 +11,7 @@ import (
 type direction struct {
 	dead    int // deaden choices that last
 	lags    int
+	garbled int
 	since   time.Duration // of dead
 	rng     rng
 	stalled []stalled
@@ -70,12 +71,44 @@ func (w *World) dir(from, to int) *direction { return &w.dirs[from*len(w.nodes)+
 // send puts m on a stream. It arrives after everything sent on it before.
 func (w *World) send(s *stream, m *message) {
 	m.sentAt = w.now
+	w.sent(m)
 	d := w.dir(int(m.from), int(m.to))
 	if d.dead > 0 {
 		d.stalled = append(d.stalled, stalled{s, m})
 		return
 	}
+	if d.garbled > 0 && m.kind >= linkPrealloc && w.garble(d, m) {
+		return
+	}
 	w.forward(d, s, m)
+}
+
+// garble loses, repeats or delays a message of a link, as a network without TCP does. A core lives
+// with that; a chunk that is lost is the end of its connection, so that none is. It says whether
+// nothing more is to be done for the message.
+func (w *World) garble(d *direction, m *message) bool {
+	switch x := d.rng.n(6); {
+	case x == 0 && m.kind != linkChunk:
+		w.sights.see(messageLost)
+		w.lost(m)
+		w.free(m)
+		return true
+	case x == 1: // the second comes when it likes
+		again := w.message()
+		*again = *m
+		w.late(d, again)
+		w.sights.see(messageTwice)
+	case x == 2:
+		w.sights.see(messageLate)
+		w.late(d, m)
+		return true
+	}
+	return false
+}
+
+// late delivers a message that others overtake.
+func (w *World) late(d *direction, m *message) {
+	w.queue.push(event{at: w.now + d.rng.span(time.Millisecond, time.Second), kind: deliver, node: m.to, m: m})
 }
 
 func (w *World) forward(d *direction, s *stream, m *message) {
@@ -93,6 +126,7 @@ func (w *World) forward(d *direction, s *stream, m *message) {
 // deliver brings a message to whoever runs at its address.
 func (w *World) deliver(n *node, m *message) {
 	defer w.free(m)
+	w.arrived(m)
 	if m.kind == linkDial {
 		w.dialled(n, m)
 		return
@@ -140,8 +174,14 @@ func (w *World) deadDirection(a, b *node) {
 // wrote stood still.
 func (w *World) quiet(a, b *node) {
 	for _, n := range [...][2]*node{{b, a}, {a, b}} {
-		if n[0].role == gatewayRole || n[1].role == gatewayRole || !n[0].up {
-			continue // legs have the budgets of their requests
+		if n[0].role == gatewayRole || n[1].role == gatewayRole {
+			if g, x := n[0], n[1]; g.role == gatewayRole && g.up && x.up && x.role != gatewayRole { // legs have the budgets of their requests
+				w.queue.push(event{at: w.now + downAfter, kind: poll, node: int32(g.id), life: g.life, n: x.worker})
+			}
+			continue
+		}
+		if !n[0].up {
+			continue
 		}
 		m := w.message()
 		m.sentAt = w.now
@@ -159,9 +199,9 @@ func (w *World) silent(n, peer *node, since time.Duration) {
 		return
 	}
 	for _, k := range n.links() {
-		if k.peerOf(n) == peer && k.up(n) && (deaf || len(k.writes) > 0 && n.role == prefillRole) {
+		if k.peerOf(n) == peer && k.up(n) && (deaf || len(k.writes) > 0 && n.p != nil) {
 			w.sights.see(linkSilent)
-			w.say(0, n, "nothing moved on connection %d: it ends here", k.conn)
+			w.sayNode(n, "%s %d: nothing moved on its connection with %s %d", roleNames[n.role], n.at, roleNames[peer.role], peer.at)
 			w.endLink(n, k)
 		}
 	}

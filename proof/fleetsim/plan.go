@@ -7,13 +7,15 @@ import (
 	"baton/core/relay"
 )
 
-// Sizes is how large the fleet is.
+// Sizes is how large the fleet is. Unified workers come on top, and one more place for each role
+// of workers, where the successor of one that leaves starts beside it.
 type Sizes struct {
-	Gateways, Prefills, Decodes int
+	Gateways, Prefills, Decodes, Unified int
+	Hard                                 bool // larger storms, smaller pools, more that goes wrong
 }
 
 // DefaultSizes is the smallest fleet in which every part has a neighbour to be confused with.
-func DefaultSizes() Sizes { return Sizes{Gateways: 2, Prefills: 3, Decodes: 5} }
+func DefaultSizes() Sizes { return Sizes{Gateways: 2, Prefills: 3, Decodes: 5, Unified: 1} }
 
 // NodesMax bounds each role: faults are drawn per pair of nodes, and above a dozen of each a
 // seed no longer meets the same pair twice.
@@ -22,15 +24,37 @@ const NodesMax = 16
 // Check says what is wrong with sizes.
 func (s Sizes) Check() error {
 	for _, x := range []struct {
-		name string
-		n    int
-	}{{"gateways", s.Gateways}, {"prefill workers", s.Prefills}, {"decode workers", s.Decodes}} {
-		if x.n < 1 || x.n > NodesMax {
-			return fmt.Errorf("fleetsim: %d %s, want 1 to %d", x.n, x.name, NodesMax)
+		name     string
+		n, least int
+	}{{"gateways", s.Gateways, 1}, {"prefill workers", s.Prefills, 1}, {"decode workers", s.Decodes, 1}, {"unified workers", s.Unified, 0}} {
+		if x.n < x.least || x.n > NodesMax {
+			return fmt.Errorf("fleetsim: %d %s, want %d to %d", x.n, x.name, x.least, NodesMax)
 		}
 	}
 	return nil
 }
+
+// first is the number of a role's first node, and places how many nodes it has, the spare one of
+// workers, the last, included.
+func (s Sizes) first(r role) int {
+	n := 0
+	for x := range r {
+		n += s.places(x)
+	}
+	return n
+}
+
+func (s Sizes) places(r role) int {
+	switch n := [roles]int{s.Gateways, s.Prefills, s.Decodes, s.Unified}[r]; {
+	case r == gatewayRole || n == 0:
+		return n
+	default:
+		return n + 1
+	}
+}
+
+// spare says that nobody starts in a place before one that leaves has a successor there.
+func (s Sizes) spare(r role, at int) bool { return r != gatewayRole && at == s.places(r)-1 }
 
 // Times of a run. Faults and arrivals are spread over them; everything that is longer comes from
 // the budgets of the requests and the bounds of the links.
@@ -72,6 +96,9 @@ type plan struct {
 	queued  int    // rooms that may wait at a worker
 	slots   int    // of every decode worker
 	budgets relay.Budgets
+	limits  relay.Limits
+	unified bool // unified workers run from the start; else they never do
+	only    bool // nobody else does
 	choices []choice
 	steady  bool // shrinking found that neither jitter nor drift is needed
 }
@@ -85,6 +112,7 @@ type choice struct {
 	lasts time.Duration // of a fault; never: for ever
 	size  int           // factor, tokens
 	more  int           // arrive: longest output
+	whole bool          // arrive: the answer is not streamed, so that an attempt may be taken back
 	total time.Duration // arrive: the client's deadline
 }
 
@@ -102,13 +130,15 @@ const (
 	cut                    // the link of decode a with prefill b ends
 	corrupt                // chunks from prefill b to decode a are damaged for lasts
 	stepFail               // the next engine step of a fails
-	drain                  // node a is told to drain; it restarts after lasts
+	drain                  // node a is told to drain; it restarts when it is idle, at the latest after lasts
+	replace                // the same, and a worker has its successor beside it
+	garble                 // messages from worker a to its peers are lost, repeated, overtaken for lasts
 	writeFail              // the next write of prefill a fails, and its link lives on
 	mute                   // what gateway a hangs up, worker b does not see for lasts: a proxy keeps it open
 	choiceKinds = iota
 )
 
-var choiceNames = [choiceKinds]string{"arrive", "leave", "stall", "crash", "freeze", "slow", "deaden", "lag", "cut", "corrupt", "step_fail", "drain", "write_fail", "mute"}
+var choiceNames = [choiceKinds]string{"arrive", "leave", "stall", "crash", "freeze", "slow", "deaden", "lag", "cut", "corrupt", "step_fail", "drain", "replace", "garble", "write_fail", "mute"}
 
 func (k choiceKind) String() string { return choiceNames[k] }
 
@@ -140,7 +170,11 @@ func newPlan(seed uint64, s Sizes) *plan {
 	r := rng(mix(seed ^ 0xba70))
 	p := &plan{seed: seed, sizes: s, weather: turns[seed%uint64(len(turns))], blocks: [2]int{24, 40}, queued: 16, slots: 4,
 		budgets: relay.Budgets{Queue: time.Second, Place: 2 * time.Second, Connect: time.Second, FirstToken: 4 * time.Second, Gap: 3 * time.Second}}
-	if p.weather == tempest || p.weather >= rough && r.n(3) == 0 {
+	// Limits of gateways are small, so that storms pass them.
+	p.limits = relay.Limits{MaxRunning: 8, MaxQueued: 6, MaxTries: 3, RetryBurst: 2 + r.n(7)}
+	p.unified = s.Unified > 0 && r.n(2) == 0
+	p.only = p.unified && r.n(8) == 0
+	if p.weather == tempest || p.weather >= rough && (s.Hard || r.n(3) == 0) {
 		p.blocks, p.queued = [2]int{8, 10}, 4
 	}
 	if r.n(3) == 0 {
@@ -162,9 +196,12 @@ func (p *plan) requests(r *rng) {
 	if p.weather == crowd || p.weather == tempest {
 		n += 40
 	}
+	if p.sizes.Hard {
+		n *= 3
+	}
 	var storm time.Duration
 	for i := range n {
-		c := choice{kind: arrive, req: i + 1, a: r.n(p.sizes.Gateways), size: 1 + r.n(90), more: 1 + r.n(32), b: r.n(2), total: 12 * time.Second}
+		c := choice{kind: arrive, req: i + 1, a: r.n(p.sizes.Gateways), size: 1 + r.n(90), more: 1 + r.n(32), b: r.n(2), whole: r.n(3) == 0, total: 12 * time.Second}
 		c.at = r.span(0, arrivalsUntil)
 		switch {
 		case p.weather == crowd && i >= 8, p.weather == tempest && i%2 == 0:
@@ -196,11 +233,20 @@ func (p *plan) requests(r *rng) {
 // faults draws what is done to the fleet. What strikes an idle fleet finds nothing, so that most
 // faults strike shortly after somebody came.
 func (p *plan) faults(r *rng) {
-	g, pr, d := p.sizes.Gateways, p.sizes.Prefills, p.sizes.Decodes
-	nodes := g + pr + d
+	g, d := p.sizes.Gateways, p.sizes.first(decodeRole)
+	nodes := p.sizes.first(roles)
+	someP := func() int { return g + r.n(p.sizes.places(prefillRole)) }
+	someD := func() int { return d + r.n(p.sizes.places(decodeRole)) }
+	someW := func() int { return g + r.n(nodes-g) }
+	if r.n(8) == 0 { // a role comes late, as in a bad deployment
+		p.outage(r, choice{kind: crash, lasts: r.span(time.Millisecond, 8*time.Second)})
+	}
 	came := len(p.choices)
-	forever := 0
-	for range 6 + r.n(20) {
+	forever, n := 0, 6+r.n(20)
+	if p.sizes.Hard {
+		n *= 3
+	}
+	for range n {
 		c := choice{kind: crash + choiceKind(r.n(int(writeFail-crash)+1)), at: r.span(0, faultsUntil), a: r.n(nodes), lasts: r.span(time.Millisecond, 6*time.Second)}
 		if near := p.choices[r.n(came)]; near.at < faultsUntil && r.n(4) > 0 {
 			c.at = near.at + r.span(0, 60*time.Millisecond)
@@ -223,37 +269,36 @@ func (p *plan) faults(r *rng) {
 				c.lasts = never
 				forever++
 			}
+		case garble:
+			if c.a = someW(); p.weather < rough {
+				continue // what is lost silently, a timer finds
+			}
 		case cut, corrupt:
-			c.a, c.b = g+pr+r.n(d), g+r.n(pr)
+			c.a, c.b = someD(), someP()
 		case crash:
 			if r.n(8) == 0 { // a whole role goes down, as in a bad deployment
 				p.outage(r, c)
 				continue
 			}
 		case stepFail:
-			c.a = g + r.n(pr+d)
-		case drain:
-			c.a = g + r.n(pr+d)
+			c.a = someW()
 		case writeFail:
-			c.a = g + r.n(pr)
+			c.a = someP()
 		}
 		p.choices = append(p.choices, c)
 	}
 	if p.weather >= rough && r.n(3) == 0 { // PROMPT cannot hold then: a leg may wait for its deadline
 		for range 3 {
-			p.choices = append(p.choices, choice{kind: mute, at: r.span(0, faultsUntil), a: r.n(g), b: g + r.n(pr+d), lasts: never})
+			p.choices = append(p.choices, choice{kind: mute, at: r.span(0, faultsUntil), a: r.n(g), b: someW(), lasts: never})
 		}
 	}
 }
 
 // outage crashes every node of a role within some milliseconds.
 func (p *plan) outage(r *rng, c choice) {
-	g, pr := p.sizes.Gateways, p.sizes.Prefills
-	lo, n := g, pr
-	if r.n(2) == 0 {
-		lo, n = g+pr, p.sizes.Decodes
-	}
-	for i := range n {
+	x := prefillRole + role(r.n(2))
+	lo := p.sizes.first(x)
+	for i := range p.sizes.places(x) {
 		one := c
 		one.a, one.at = lo+i, c.at+r.span(0, 20*time.Millisecond)
 		one.lasts += r.span(0, 4*time.Second)

@@ -55,6 +55,7 @@ func (w *World) stepP(n *node, ev prefill.Event) {
 	for i := 0; i < len(p.todo); i++ {
 		p.out.Reset()
 		w.events++
+		w.whyP(n, &p.todo[i])
 		p.core.Step(n.clock.read(w.now), p.todo[i], &p.out)
 		if id := p.todo[i].Prealloc.Room; id != 0 && p.rooms[id] == nil {
 			if _, there := w.view(n, id); there {
@@ -93,11 +94,8 @@ func (w *World) doP(n *node, e *prefill.Effect) {
 				break
 			}
 		}
-		if w.trace != nil {
-			w.say(w.of(e.Settled.Room), n, "Settled ▶ %s", e.Settled.Outcome)
-		}
 	case prefill.Freed:
-		w.freed(n, &p.pool, e.Blocks)
+		w.freed(n, &p.pool, e.Room, e.Blocks)
 	case prefill.EndHalf:
 		delete(p.half, e.Room)
 	case prefill.End:
@@ -108,6 +106,7 @@ func (w *World) doP(n *node, e *prefill.Effect) {
 		}
 		delete(p.rooms, e.Room)
 		w.sticky(n, e.Room, &r.decided, e.Outcome)
+		w.judgeWhy(n, e.Room, e.Outcome)
 		if d := w.rooms[e.Room].decode; e.Outcome.Kind != room.Success && r.leased && d.up {
 			w.goneSoon(d, e.Room) // its final word, or the end of the link, tells decode
 		}
@@ -149,7 +148,7 @@ func (w *World) stepDoneP(n *node) {
 		}
 		p.results = append(p.results, prefill.Result{Room: it.Room, OK: ok})
 		if w.trace != nil {
-			w.say(r.leg.req, n, "computed tokens %d to %d", it.From, it.To)
+			w.computed(r.leg.req, n, int(it.To))
 		}
 	}
 	p.running = nil
@@ -185,12 +184,12 @@ func (w *World) write(n *node, e *prefill.Effect) {
 // preallocAt gives the core a Prealloc, and notes what it opens and until when that may be there.
 func (w *World) preallocAt(n *node, m *message) {
 	id := m.prealloc.Room
-	if w.trace != nil {
-		w.say(w.of(id), n, "Prealloc ◀ %s", m.prealloc.Lease)
-	}
 	w.judgeLater(n, id, max(m.until, m.sentAt)+(w.now-m.sentAt))
 	if r := n.p.rooms[id]; r != nil {
 		r.leased = true
+	}
+	if g := w.rooms[id]; g.conn == 0 {
+		g.conn = m.prealloc.Conn
 	}
 	w.stepP(n, prefill.Event{Kind: prefill.Prealloc, Prealloc: m.prealloc})
 }

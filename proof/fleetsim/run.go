@@ -42,7 +42,10 @@ func Run(seed uint64, s Sizes) Result {
 	}
 	r.Replay = fmt.Sprintf("baton verify --seeds 1 --seed %d", seed)
 	if s != DefaultSizes() {
-		r.Replay += fmt.Sprintf(" --gateways %d --prefill %d --decode %d", s.Gateways, s.Prefills, s.Decodes)
+		r.Replay += fmt.Sprintf(" --gateways %d --prefill %d --decode %d --unified %d", s.Gateways, s.Prefills, s.Decodes, s.Unified)
+	}
+	if s.Hard {
+		r.Replay += " --hard"
 	}
 	if r.Broken == "SEED" {
 		return r

@@ -12,7 +12,8 @@ type sight uint8
 
 const (
 	retried sight = iota
-	crashes       // of a gateway; then of a prefill, of a decode worker
+	crashes       // of a gateway; then of a prefill, a decode, a unified worker
+	_
 	_
 	_
 	frozenNode
@@ -32,6 +33,20 @@ const (
 	noSlot
 	writeFails
 	gatewayMute
+	deadLink
+	oneWayDead
+	messageLost
+	messageTwice
+	messageLate
+	sideWrong
+	replaced
+	drainCut
+	gatewayDrains
+	gatewayFull
+	noCredit
+	discarded
+	unifiedServes
+	workerDown
 	outcomes // by cause
 	_
 	_
@@ -97,7 +112,7 @@ func (s *sights) abort(n *node, id room.ID) {
 		if v.Room != id {
 			continue
 		}
-		if n.role == prefillRole {
+		if n.p != nil {
 			for p := prefill.NeedsPrealloc; p <= prefill.Draining; p++ {
 				if p.String() == v.Phase {
 					s.see(abortedP + sight(p))
@@ -117,7 +132,7 @@ func (s *sights) abort(n *node, id room.ID) {
 // phase notes rooms that wait for memory or a right to run.
 func (s *sights) phase(n *node, phase string) {
 	switch {
-	case n.role == decodeRole && phase == "needs_blocks", n.role == prefillRole && phase == "queued":
+	case n.d != nil && phase == "needs_blocks", n.p != nil && phase == "queued":
 		s.see(poolFull)
 	case phase == "ready":
 		s.see(noSlot)
@@ -130,16 +145,19 @@ type Sight struct {
 	Count int    `json:"count"`
 }
 
-// list names what must be met. Left out is what cannot be: phases of local prefill, of which
-// this fleet has none; a client's leaving while a pair is being chosen and found at once; and
-// an Abort of a room for which no leg was accepted.
+// list names what must be met. Left out is what cannot be: an Abort of a room for which no leg was
+// accepted, or between two events of one step.
 func (s *sights) list() []Sight {
 	var all []Sight
 	add := func(x sight, name string) { all = append(all, Sight{name, s[x]}) }
-	for i, name := range []string{"a retry", "a gateway crashes", "a prefill worker crashes", "a decode worker crashes", "a node freezes",
+	for i, name := range []string{"a retry", "a gateway crashes", "a prefill worker crashes", "a decode worker crashes", "a unified worker crashes", "a node freezes",
 		"a link ends", "a link ends by silence", "a link never heals", "a worker drains", "an engine step fails", "a chunk is refused",
 		"a client does not read", "a gateway does not read", "nobody is there to serve", "a worker refuses for overload",
-		"a request that fits nowhere", "a worker is blamed for being lost", "a pool is full", "no slot is free", "a write fails", "a worker does not see a hang-up"} {
+		"a request that fits nowhere", "a worker is blamed for being lost", "a pool is full", "no slot is free", "a write fails", "a worker does not see a hang-up", "a direction is dead",
+		"one direction is dead and the other is not", "a message between workers is lost", "a message between workers comes twice",
+		"a message between workers is overtaken", "side data makes no sense", "a worker is replaced beside its successor",
+		"a drain is cut", "a gateway drains", "a gateway is full", "no credit is left for a retry", "an answer is taken back", "a unified worker serves",
+		"a worker's health does not answer"} {
 		add(sight(i), name)
 	}
 	for _, c := range room.Causes() {
@@ -158,7 +176,7 @@ func (s *sights) list() []Sight {
 		}
 	}
 	for p := decode.NeedsLink; p <= decode.Draining; p++ {
-		if p != decode.Unfilled && p != decode.Prefilling && p != decode.Beginning {
+		if p != decode.Beginning {
 			add(abortedD+sight(p), "decode aborts in "+p.String())
 		}
 	}

@@ -36,9 +36,19 @@ const (
 	gatewayRole role = iota
 	prefillRole
 	decodeRole
+	unifiedRole // a decode core that prefills by itself
+	roles
 )
 
-var roleNames = [...]string{"gateway", "prefill", "decode"}
+var roleNames = [roles]string{"gateway", "prefill", "decode", "unified"}
+
+// side of a room at a worker: 0 where it is prefilled for another, 1 where it is decoded.
+func (n *node) side() int {
+	if n.role == prefillRole {
+		return 0
+	}
+	return 1
+}
 
 // node is one process after another in the same place.
 type node struct {
@@ -48,7 +58,11 @@ type node struct {
 	life      uint32
 	worker    int32 // how gateways call this life
 	up        bool
+	vacant    bool // nobody runs here, and nobody comes but a successor
 	draining  bool
+	leaving   bool          // its time to drain is over
+	leaveBy   time.Duration // when that is
+	followed  bool          // its successor runs in another place
 	clock     clock
 	frozenAt  time.Duration // 0: runs
 	thawedAt  time.Duration
@@ -101,26 +115,26 @@ func (w *World) fail(property string, req int, format string, args ...any) {
 func newWorld(p *plan) *World {
 	s := p.sizes
 	w := &World{plan: p, rooms: map[room.ID]*ghost{}, hash: mix(p.seed)}
-	n := s.Gateways + s.Prefills + s.Decodes
+	n := s.first(roles)
 	w.dirs = make([]direction, n*n)
 	for i := range w.dirs {
 		w.dirs[i].rng = rng(mix(p.seed<<16 ^ uint64(i) ^ 0xd1))
 	}
-	for i := range n {
-		nd := &node{id: i, rng: rng(mix(p.seed<<16 ^ uint64(i) ^ 0x0e)), role: gatewayRole, at: i}
-		switch {
-		case i >= s.Gateways+s.Prefills:
-			nd.role, nd.at = decodeRole, i-s.Gateways-s.Prefills
-		case i >= s.Gateways:
-			nd.role, nd.at = prefillRole, i-s.Gateways
+	for r := range roles {
+		for at := range s.places(r) {
+			i := len(w.nodes)
+			nd := &node{id: i, rng: rng(mix(p.seed<<16 ^ uint64(i) ^ 0x0e)), role: r, at: at, worker: noLife}
+			nd.vacant = s.spare(r, at) || r == unifiedRole && !p.unified || r != gatewayRole && r != unifiedRole && p.only
+			if !p.steady {
+				nd.clock = clock{offset: nd.rng.span(0, time.Hour), ppm: int64(nd.rng.n(2*clockSkewMax)) - clockSkewMax}
+			}
+			w.nodes = append(w.nodes, nd)
 		}
-		if !p.steady {
-			nd.clock = clock{offset: nd.rng.span(0, time.Hour), ppm: int64(nd.rng.n(2*clockSkewMax)) - clockSkewMax}
-		}
-		w.nodes = append(w.nodes, nd)
 	}
 	for _, nd := range w.nodes[s.Gateways:] {
-		w.boot(nd)
+		if !nd.vacant {
+			w.boot(nd)
+		}
 	}
 	for _, nd := range w.nodes[:s.Gateways] {
 		w.boot(nd)
@@ -137,14 +151,14 @@ func newWorld(p *plan) *World {
 // boot starts a process in a node's place.
 func (w *World) boot(n *node) {
 	n.life++
-	n.up, n.draining, n.failStep = true, false, false
+	n.up, n.vacant, n.draining, n.leaving, n.followed, n.failStep = true, false, false, false, false, false
 	n.held, n.tickAt = nil, 0
 	switch n.role {
 	case gatewayRole:
 		n.g = w.newGateway(n)
 	case prefillRole:
 		n.p = w.newPrefiller(n)
-	case decodeRole:
+	default:
 		n.d = w.newDecoder(n)
 	}
 	if n.role == gatewayRole {
@@ -152,12 +166,11 @@ func (w *World) boot(n *node) {
 	}
 	n.worker = w.lives
 	w.lives++
-	for _, g := range w.nodes[:w.plan.sizes.Gateways] {
-		if g.up {
-			w.queue.push(event{at: w.now + pollAfter/4, kind: poll, node: int32(g.id), life: g.life, n: n.worker})
-		}
-	}
+	w.look(n.worker, pollAfter/4)
 }
+
+// noLife is the number of nobody, for gateways.
+const noLife = -1
 
 const (
 	// eventsMax bounds a run: the longest of a million seeds needs a tenth.
@@ -227,7 +240,7 @@ func (w *World) take(e *event) {
 	case deliver:
 		w.deliver(n, e.m)
 	case stepDone:
-		if n.role == prefillRole {
+		if n.p != nil {
 			w.stepDoneP(n)
 		} else {
 			w.stepDoneD(n)
@@ -252,6 +265,8 @@ func (w *World) take(e *event) {
 		w.judgeGone(n, e.m)
 	case quits:
 		w.clientGone(n, int(e.n))
+	case leaves:
+		w.leaves(n)
 	case reads:
 		w.reqs[e.n].stalled = false
 	}
@@ -263,12 +278,12 @@ func (w *World) note(n *node) {
 		return
 	}
 	b := w.bytes[:0]
-	switch n.role {
-	case gatewayRole:
+	switch {
+	case n.g != nil:
 		b = n.g.core.AppendState(b)
-	case prefillRole:
+	case n.p != nil:
 		b = n.p.core.AppendState(b)
-	case decodeRole:
+	default:
 		b = n.d.core.AppendState(b)
 	}
 	w.bytes = b
