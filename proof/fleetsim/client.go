@@ -3,6 +3,7 @@ package fleetsim
 import (
 	"time"
 
+	"baton/core/blocks"
 	"baton/core/relay"
 	"baton/core/room"
 )
@@ -16,7 +17,8 @@ type request struct {
 	total    time.Duration
 	tokens   int
 	most     int
-	prompt   uint64
+	prompt   prompt
+	keys     []blocks.Key
 	text     []uint64 // the right output; nil if no decode pool holds it
 	whole    bool     // the answer is given at the end, in one piece
 	got      int
@@ -57,7 +59,11 @@ func (w *World) arrive(n *node, c *choice) {
 	budgets.Total = c.total
 	r.quits = c.b == 1
 	r.came, r.gw, r.life, r.arrived, r.deadline, r.total = true, n, n.life, w.now, n.clock.read(w.now)+c.total, c.total
-	r.tokens, r.most, r.whole, r.prompt = c.size, c.more, c.whole, mix(w.plan.seed+uint64(c.req)<<32)
+	r.tokens, r.most, r.whole = c.size, c.more, c.whole
+	r.prompt = prompt{own: mix(w.plan.seed + uint64(c.req)<<32), kin: mix(w.plan.seed ^ uint64(c.kin)), alike: c.alike}
+	if !w.plan.keyless {
+		r.keys = r.prompt.keys(r.tokens)
+	}
 	if w.fits(r, decodeRole) {
 		r.text = text(r.prompt, r.tokens, r.most)
 	}

@@ -35,14 +35,13 @@ type outputRoom struct {
 	conn    room.Conn     // that the lease is bound to
 	side    bool          // the first token is here, and makes sense
 	first   uint64        // token, from the side data
-	last    uint64        // newest token
-	made    int
-	cut     bool // a line was dropped: the answer may only fail
-	holds   bool // local: it has its blocks
+	said    []uint64      // its output
+	has     int           // blocks
+	cut     bool          // a line was dropped: the answer may only fail
 }
 
 func (w *World) configD(boot room.Boot) decode.Config {
-	return decode.Config{Boot: boot, Blocks: w.plan.blocks[1], QueuedMax: w.plan.queued, RunningMax: w.plan.slots, ChunkTokens: chunkTokens}
+	return decode.Config{Boot: boot, Blocks: w.plan.blocks[1], QueuedMax: w.plan.queued, RunningMax: w.plan.slots, ChunkTokens: chunkTokens, AheadTokens: w.plan.ahead}
 }
 
 func (w *World) newDecoder(n *node) *decoder {
@@ -66,7 +65,7 @@ func (w *World) stepD(n *node, ev decode.Event) {
 		for j := range d.out.List {
 			w.doD(n, &d.out.List[j])
 		}
-		w.localHolds(n)
+		w.given(n)
 	}
 	d.todo, d.stepping = d.todo[:0], false
 	w.truthD(n)
@@ -98,17 +97,33 @@ func (w *World) doD(n *node, e *decode.Effect) {
 	case decode.Step:
 		d.running = e.Items
 		for i := range e.Items {
-			d.pool.in(e.Items[i].Blocks)
+			it := &e.Items[i]
+			d.pool.in(it.Blocks)
+			if r := d.rooms[it.Room]; r.has > 0 && len(it.Blocks) == r.has+1 { // it has grown
+				w.has(n, r, r.has+1)
+				w.sights.see(grows)
+			}
 		}
 		w.queue.push(event{at: w.now + w.cost(n, 300*time.Microsecond, 5*time.Millisecond), kind: stepDone, node: int32(n.id), life: n.life})
 	case decode.Begin:
 		r := d.rooms[e.Room]
-		r.last, r.made = r.first, 1
-		d.todo = append(d.todo, decode.Event{Kind: decode.Begun, Room: e.Room, OK: r.side, Finished: w.reqs[r.leg.req].finished(r.last, 1)})
+		r.said = append(r.said, r.first)
+		d.todo = append(d.todo, decode.Event{Kind: decode.Begun, Room: e.Room, OK: r.side, Finished: w.reqs[r.leg.req].finished(r.first, 1)})
 	case decode.Emit:
 		w.emit(n, e.Room)
+	case decode.Retract:
+		w.sights.see(retracted)
+		w.stalls(n, d.rooms[e.Room].leg)
+		if w.trace != nil {
+			w.say(w.of(e.Room), n, "gives its blocks to an older room")
+		}
 	case decode.Freed:
 		w.freed(n, &d.pool, e.Room, e.Blocks)
+		if r := d.rooms[e.Room]; r == nil || r.has != len(e.Blocks) {
+			w.fail("RELEASE", w.of(e.Room), "decode %d frees %d blocks of room %s, which has another number", n.at, len(e.Blocks), e.Room)
+		} else {
+			w.has(n, r, 0)
+		}
 	case decode.End:
 		r := d.rooms[e.Room]
 		if r == nil {
@@ -128,17 +143,40 @@ func (w *World) doD(n *node, e *decode.Effect) {
 	}
 }
 
-// localHolds counts the blocks that local rooms have been given, which no effect says.
-func (w *World) localHolds(n *node) {
-	if n.role != unifiedRole {
+// stalls lets a client leave that sees its stream stand still.
+func (w *World) stalls(n *node, l *leg) {
+	if r := &w.reqs[l.req]; r.quits && n.rng.n(2) == 0 {
+		w.queue.push(event{at: w.now + n.rng.span(0, 40*time.Millisecond), kind: quits, node: int32(l.gw.id), life: l.gwLife, n: int32(l.req)})
+	}
+}
+
+// has notes how many blocks a room has.
+func (w *World) has(n *node, r *outputRoom, blocks int) {
+	n.d.pool.held += blocks - r.has
+	r.has = blocks
+}
+
+// wants is how many blocks a room is let in with.
+func (w *World) wants(r *outputRoom) int {
+	req := &w.reqs[r.leg.req]
+	ahead := req.most - len(r.said)
+	if w.plan.ahead > 0 {
+		ahead = min(ahead, w.plan.ahead)
+	}
+	return room.BlocksFor(req.tokens + len(r.said) + ahead)
+}
+
+// given notes the blocks of rooms that compute here, which no effect says.
+func (w *World) given(n *node) {
+	if n.role != unifiedRole && w.plan.ahead == 0 {
 		return
 	}
 	for v := range n.d.core.Rooms {
-		r := n.d.rooms[v.Room]
-		if r != nil && !r.holds && (v.Phase == decode.Unfilled.String() || v.Phase == decode.Prefilling.String()) {
-			r.holds = true
-			req := &w.reqs[r.leg.req]
-			n.d.pool.held += room.BlocksFor(req.tokens + req.most)
+		switch r := n.d.rooms[v.Room]; v.Phase {
+		case decode.Unfilled.String(), decode.Prefilling.String(), decode.Regranted.String(), decode.Recomputing.String():
+			if r.has == 0 {
+				w.has(n, r, w.wants(r))
+			}
 		}
 	}
 }
@@ -158,8 +196,7 @@ func (w *World) offer(n *node, e *decode.Effect) {
 	r := n.d.rooms[e.Room]
 	if r.lease != e.Prealloc.Lease {
 		r.lease, r.conn = e.Prealloc.Lease, e.Conn
-		req := &w.reqs[r.leg.req]
-		n.d.pool.held += room.BlocksFor(req.tokens + req.most)
+		w.has(n, r, w.wants(r))
 	}
 	if k := n.d.link(e.Conn); k != nil {
 		m := w.compose(n, k, linkPrealloc)
@@ -170,7 +207,7 @@ func (w *World) offer(n *node, e *decode.Effect) {
 
 // giveUp sends a Cancel, and a receiver of that lease leaves.
 func (w *World) giveUp(n *node, e *decode.Effect) {
-	if why := w.rooms[e.Room].why[1]; why.Cause != e.Cancel.Cause {
+	if why := w.rooms[e.Room].first(n); why.Cause != e.Cancel.Cause {
 		w.fail("CAUSE", w.of(e.Room), "decode %d cancels room %s for %s, and what ended it there was %s", n.at, e.Room, e.Cancel.Cause, why)
 	}
 	k := n.d.link(e.Conn)
@@ -204,17 +241,22 @@ func (w *World) stepDoneD(n *node) {
 		d.pool.out(it.Blocks)
 		r := d.rooms[it.Room]
 		req := &w.reqs[r.leg.req]
-		if it.Prefill {
-			d.pool.prefillChunk(it.Room, req.prompt, int(it.From), int(it.To), it.Blocks, nil)
+		x := decode.Result{Room: it.Room, OK: ok}
+		switch {
+		case !ok:
+			d.pool.spoil(int(it.From), int(it.To), it.Blocks)
+		case it.Prefill:
+			d.pool.prefillChunk(it.Room, req.prompt, req.tokens, r.said, int(it.From), int(it.To), it.Blocks)
 			if it.Last {
 				r.side, r.first = true, sampled(d.pool.read(it.Room, req.tokens, it.Blocks), 0)
 			}
-			d.results = append(d.results, decode.Result{Room: it.Room, OK: ok})
-			continue
+		default:
+			made := len(r.said)
+			token := sampled(d.pool.decodeToken(it.Room, r.said[made-1], int(it.From), it.Blocks), made)
+			r.said = append(r.said, token)
+			x.Finished = req.finished(token, made+1)
 		}
-		r.last = sampled(d.pool.decodeToken(it.Room, r.last, int(it.From), it.Blocks), r.made)
-		r.made++
-		d.results = append(d.results, decode.Result{Room: it.Room, OK: ok, Finished: req.finished(r.last, r.made)})
+		d.results = append(d.results, x)
 	}
 	d.running = nil
 	w.stepD(n, decode.Event{Kind: decode.StepDone, Results: d.results})
@@ -236,6 +278,6 @@ func (w *World) emit(n *node, id room.ID) {
 	r.leg.unread++
 	m := w.message()
 	m.kind, m.from, m.to, m.life, m.leg = legToken, int32(n.id), int32(r.leg.gw.id), r.leg.gwLife, r.leg
-	m.token, m.k = r.last, int32(r.made-1)
+	m.token, m.k = r.said[len(r.said)-1], int32(len(r.said)-1)
 	w.send(&r.leg.in, m)
 }

@@ -63,7 +63,8 @@ func (w *World) judgeBaseline(n *node) {
 	inside := func(p *pool) bool { return slices.ContainsFunc(p.inside, func(x uint8) bool { return x > 0 }) }
 	if n.p != nil {
 		n.p.core.Ended(func(room.View) bool { left++; return true })
-		free = n.p.core.Blocks().Free == w.plan.blocks[0] && !inside(&n.p.pool)
+		b := n.p.core.Blocks()
+		free = b.Free+b.Cached == w.plan.blocks[0] && !inside(&n.p.pool)
 	} else {
 		n.d.core.Ended(func(room.View) bool { left++; return true })
 		free = n.d.core.Blocks().Free == w.plan.blocks[1] && !inside(&n.d.pool)

@@ -66,7 +66,7 @@ func TestAWrongByteIsAWrongToken(t *testing.T) {
 		e := w.queue.pop()
 		w.now = e.at
 		w.perform(&e)
-		if d := w.nodes[3].d; !done && len(d.running) > 0 && d.rooms[d.running[0].Room].made == 1 {
+		if d := w.nodes[3].d; !done && len(d.running) > 0 && len(d.rooms[d.running[0].Room].said) == 1 {
 			d.pool.content[d.running[0].Blocks[0]] ^= 1 << 40
 			done = true
 		}
@@ -155,16 +155,15 @@ func TestTheOracleAgreesWithItself(t *testing.T) {
 	r := rng(5)
 	for range 200 {
 		tokens, most, id := 1+r.n(100), 1+r.n(40), room.ID(r.next()>>1)
-		prompt := r.next()
-		want := text(prompt, tokens, most)
+		x := prompt{own: r.next(), kin: 7, alike: r.n(tokens + 1)}
+		want := text(x, tokens, most)
 		p := newPool(20, &r)
 		table := make([]int32, 20)
 		for i := range table {
 			table[i] = int32(19 - i)
 		}
-		sums := make([]uint64, room.BlocksFor(tokens))
 		for from := 0; from < tokens; from += chunkTokens {
-			p.prefillChunk(id, prompt, from, min(tokens, from+chunkTokens), table, sums)
+			p.prefillChunk(id, x, tokens, nil, from, min(tokens, from+chunkTokens), table)
 		}
 		token := sampled(p.read(id, tokens, table), 0)
 		for k := range want {

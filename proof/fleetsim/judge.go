@@ -16,6 +16,7 @@ type ghost struct {
 	prefill, decode *node            // prefill is nil if decode prefills itself
 	until           [2]time.Duration // at prefill, at decode: when its time is over, true time
 	why             [2]room.Outcome  // what ended it there first
+	lives           [2]uint32        // of the workers to which that happened
 	conn            room.Conn        // that its lease is bound to at prefill
 }
 
@@ -252,8 +253,8 @@ const looksEvery = 8
 func (w *World) truthP(n *node) {
 	p := n.p
 	b := p.core.Blocks()
-	if b.Held != p.pool.held || b.Free+b.Held != b.Total || b.Quarantined != 0 {
-		w.fail("TRUTH", 0, "prefill %d counts %+v blocks, the ledger %d held", n.at, b, p.pool.held)
+	if b.Held != p.pool.held || b.Cached != p.pool.kept || b.Free+b.Held+b.Cached != b.Total || b.Quarantined != 0 {
+		w.fail("TRUTH", 0, "prefill %d counts %+v blocks, the ledger %d held and %d cached", n.at, b, p.pool.held, p.pool.kept)
 	}
 	if n.looks++; n.looks%looksEvery != 0 {
 		return
@@ -305,7 +306,7 @@ func (w *World) truthDeadline(n *node, v *room.View) {
 func (w *World) truthD(n *node) {
 	d := n.d
 	b := d.core.Blocks()
-	if b.Held != d.pool.held || b.Free+b.Held != b.Total || b.Quarantined != 0 {
+	if b.Held != d.pool.held || b.Free+b.Held != b.Total || b.Cached+b.Quarantined+d.pool.kept != 0 {
 		w.fail("TRUTH", 0, "decode %d counts %+v blocks, the ledger %d held", n.at, b, d.pool.held)
 	}
 	if n.looks++; n.looks%looksEvery != 0 {

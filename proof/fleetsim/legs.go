@@ -66,7 +66,7 @@ func (w *World) legAtWorker(n *node, m *message) {
 		r := &w.reqs[l.req]
 		if n.p != nil {
 			n.p.answering = l
-			w.stepP(n, prefill.Event{Kind: prefill.Request, Room: l.room, Tokens: r.tokens, Deadline: deadline})
+			w.stepP(n, prefill.Event{Kind: prefill.Request, Room: l.room, Tokens: r.tokens, Deadline: deadline, Keys: r.keys})
 		} else {
 			n.d.answering = l
 			w.stepD(n, decode.Event{Kind: decode.Request, Room: l.room, Peer: l.peer, Tokens: r.tokens, MaxNew: r.most, Deadline: deadline})

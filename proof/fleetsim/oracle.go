@@ -1,22 +1,54 @@
 package fleetsim
 
 import (
+	"encoding/binary"
 	"math/bits"
 
+	"baton/core/blocks"
 	"baton/core/room"
 )
 
 // This file is the engine. KV of a block is one number: a chain over the tokens up to its last
-// one, shifted by the room that wrote it. Who reads it takes the shift of his own room off, so
-// that bytes of another room, of an earlier life, or of nobody, read as another number; and
-// every token depends on all blocks of its room.
+// one. What travels over a link is shifted by its room, and who reads it takes the shift of his
+// own room off, so that bytes of another room, of an earlier life, or of nobody, read as another
+// number; and every token depends on all blocks of its room. At prefill nothing is shifted: there
+// rooms whose prompts begin alike share blocks, and a block with the wrong number in it poisons
+// all of them.
+
+// prompt says what the tokens of a prompt are.
+type prompt struct {
+	own, kin uint64
+	alike    int // tokens that all of the same kin begin with
+}
+
+// part is what block i, of so many tokens, adds to the chain.
+func (x prompt) part(i, tokens int) uint64 {
+	from := i * room.BlockTokens
+	y := x.own + uint64(i)<<8 + uint64(tokens)
+	if n := min(x.alike-from, tokens); n > 0 {
+		y = mix(x.kin+uint64(i)<<8+uint64(n)) + x.own*min(uint64(tokens-n), 1) + uint64(tokens)
+	}
+	return mix(y)
+}
+
+// keys names the complete blocks of a prompt.
+func (x prompt) keys(tokens int) (list []blocks.Key) {
+	before := uint64(0)
+	for i := range tokens / room.BlockTokens {
+		before = promptBlock(before, x, i, room.BlockTokens)
+		var k blocks.Key
+		binary.LittleEndian.PutUint64(k[:], before)
+		list = append(list, k)
+	}
+	return list
+}
 
 // shift is what a room's KV is shifted by.
 func shift(id room.ID) uint64 { return uint64(id) * 0x9e3779b97f4a7c15 }
 
 // promptBlock is the chain over block i of a prompt, behind the block before.
-func promptBlock(before, prompt uint64, i, tokens int) uint64 {
-	return mix(before ^ mix(prompt+uint64(i)<<8+uint64(tokens)))
+func promptBlock(before uint64, x prompt, i, tokens int) uint64 {
+	return mix(before ^ x.part(i, tokens))
 }
 
 // appendToken is the chain of a block after one more token, at place at in it.
@@ -36,15 +68,19 @@ func weigh(block uint64, i int) uint64 { return bits.RotateLeft64(block, i) }
 // stops says that a token ends the output, as a stop string would.
 func stops(token uint64) bool { return token%32 == 0 }
 
-// pool is the memory of one worker's blocks, and who is inside them.
+// pool is the memory of one worker's blocks, who is inside them, and whose they are.
 type pool struct {
 	content []uint64
-	inside  []uint8 // steps, writes and receivers
-	held    int
+	sums    []uint64 // prefill: of the content, when it was computed
+	inside  []uint8  // steps, writes and receivers
+	rooms   []uint8  // that have it in their tables
+	cached  []bool   // in nobody's table, and not freed
+	held    int      // blocks in somebody's table
+	kept    int      // blocks that are cached
 }
 
 func newPool(n int, r *rng) pool {
-	p := pool{content: make([]uint64, n), inside: make([]uint8, n)}
+	p := pool{content: make([]uint64, n), sums: make([]uint64, n), inside: make([]uint8, n), rooms: make([]uint8, n), cached: make([]bool, n)}
 	for i := range p.content {
 		p.content[i] = r.next()
 	}
@@ -63,6 +99,45 @@ func (p *pool) out(table []int32) {
 	}
 }
 
+// hold gives a room a table of which the first found blocks come from the prefix cache. The others
+// are its alone.
+func (w *World) hold(n *node, p *pool, id room.ID, table []int32, found int) {
+	for i, b := range table {
+		switch {
+		case p.inside[b] > 0 && i >= found:
+			w.fail("QUIET", w.of(id), "%s %d gives out block %d with somebody inside", roleNames[n.role], n.at, b)
+		case p.rooms[b] > 0 && i >= found:
+			w.fail("OWN", w.of(id), "%s %d gives out block %d, which %d rooms have", roleNames[n.role], n.at, b, p.rooms[b])
+		case i < found && p.rooms[b] == 0 && !p.cached[b]:
+			w.fail("OWN", w.of(id), "%s %d finds block %d in its prefix cache, which holds nothing", roleNames[n.role], n.at, b)
+		}
+		if i < found && p.rooms[b] > 0 {
+			w.sights.see(prefixShared)
+		}
+		if p.cached[b] {
+			p.cached[b] = false
+			if p.kept--; i >= found {
+				w.sights.see(prefixEvicted)
+				p.content[b] = ^p.content[b] * 3
+			}
+		}
+		if p.rooms[b]++; p.rooms[b] == 1 {
+			p.held++
+		}
+	}
+}
+
+// drop takes a table from a room. What nobody has then is cached, but for what is freed.
+func (p *pool) drop(table []int32) {
+	for _, b := range table {
+		if p.rooms[b]--; p.rooms[b] == 0 {
+			p.held--
+			p.kept++
+			p.cached[b] = true
+		}
+	}
+}
+
 // freed judges and overwrites blocks that the core says are free.
 func (w *World) freed(n *node, p *pool, id room.ID, table []int32) {
 	for _, b := range table {
@@ -71,21 +146,45 @@ func (w *World) freed(n *node, p *pool, id room.ID, table []int32) {
 		}
 		p.content[b] = ^p.content[b] * 3
 	}
-	p.held -= len(table)
 }
 
-// prefillChunk computes a prompt's tokens from, to into the blocks of a table.
-func (p *pool) prefillChunk(id room.ID, prompt uint64, from, to int, table []int32, sums []uint64) {
+// freedToo takes blocks that are freed out of the prefix cache, where drop put them.
+func (w *World) freedToo(n *node, p *pool, id room.ID, table []int32) {
+	for _, b := range table {
+		if !p.cached[b] {
+			w.fail("OWN", w.of(id), "%s %d frees block %d, which %d rooms have", roleNames[n.role], n.at, b, p.rooms[b])
+			return
+		}
+		p.cached[b] = false
+		p.kept--
+	}
+}
+
+// spoil is what a step that fails leaves in the blocks that it was to fill.
+func (p *pool) spoil(from, to int, table []int32) {
+	for i := from / room.BlockTokens; i < room.BlocksFor(to); i++ {
+		p.content[table[i]] = ^p.content[table[i]] * 5
+	}
+}
+
+// prefillChunk computes tokens from, to of a prompt and what was said behind it into the blocks of
+// a table.
+func (p *pool) prefillChunk(id room.ID, x prompt, tokens int, said []uint64, from, to int, table []int32) {
 	before := uint64(0)
 	if i := from / room.BlockTokens; i > 0 {
 		before = p.content[table[i-1]] - shift(id)
 	}
 	for i := from / room.BlockTokens; i < room.BlocksFor(to); i++ {
-		before = promptBlock(before, prompt, i, min(to-i*room.BlockTokens, room.BlockTokens))
-		p.content[table[i]] = before + shift(id)
-		if sums != nil {
-			sums[i] = p.content[table[i]]
+		at, block := i*room.BlockTokens, uint64(0)
+		if n := min(to, tokens, at+room.BlockTokens) - at; n > 0 {
+			block = promptBlock(before, x, i, n)
 		}
+		for k := max(at, tokens); k < min(to, at+room.BlockTokens); k++ {
+			block = appendToken(block, before, said[k-tokens], k-at)
+		}
+		before = block
+		p.content[table[i]] = block + shift(id)
+		p.sums[table[i]] = p.content[table[i]]
 	}
 }
 
@@ -110,11 +209,11 @@ func (p *pool) decodeToken(id room.ID, token uint64, at int, table []int32) uint
 }
 
 // text computes the right output of a prompt: the same arithmetic in memory of its own.
-func text(prompt uint64, tokens, most int) []uint64 {
+func text(x prompt, tokens, most int) []uint64 {
 	var kv []uint64
 	before := uint64(0)
 	for i := range room.BlocksFor(tokens) {
-		before = promptBlock(before, prompt, i, min(tokens-i*room.BlockTokens, room.BlockTokens))
+		before = promptBlock(before, x, i, min(tokens-i*room.BlockTokens, room.BlockTokens))
 		kv = append(kv, before)
 	}
 	read := func() (sum uint64) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"baton/core/relay"
+	"baton/core/room"
 )
 
 // Sizes is how large the fleet is. Unified workers come on top, and one more place for each role
@@ -95,6 +96,8 @@ type plan struct {
 	blocks  [2]int // of every prefill, decode pool
 	queued  int    // rooms that may wait at a worker
 	slots   int    // of every decode worker
+	ahead   int    // tokens of output that decode has blocks for ahead; 0: all of them
+	keyless bool   // prompts have no keys: nothing is found in a prefix cache
 	budgets relay.Budgets
 	limits  relay.Limits
 	unified bool // unified workers run from the start; else they never do
@@ -113,6 +116,8 @@ type choice struct {
 	size  int           // factor, tokens
 	more  int           // arrive: longest output
 	whole bool          // arrive: the answer is not streamed, so that an attempt may be taken back
+	kin   int           // arrive: prompts of one kin begin alike; 0: of none
+	alike int           // arrive: for so many tokens
 	total time.Duration // arrive: the client's deadline
 }
 
@@ -180,10 +185,18 @@ func newPlan(seed uint64, s Sizes) *plan {
 	if r.n(3) == 0 {
 		p.slots = 1
 	}
+	longest := 32
+	switch r.n(3) {
+	case 0:
+		p.ahead = 1 + r.n(20)
+	case 1: // long answers that begin small: rooms have to yield
+		p.ahead, p.slots, p.blocks[1], longest = 1+r.n(2), 2+r.n(3), 12, 96
+	}
+	p.keyless = r.n(4) == 0
 	if r.n(3) == 0 { // as in production, where the bounds of links are shorter
 		p.budgets.FirstToken, p.budgets.Gap = time.Minute, time.Minute
 	}
-	p.requests(&r)
+	p.requests(&r, longest)
 	if p.weather >= noticed {
 		p.faults(&r)
 	}
@@ -191,7 +204,7 @@ func newPlan(seed uint64, s Sizes) *plan {
 }
 
 // requests draws who comes, and how they behave.
-func (p *plan) requests(r *rng) {
+func (p *plan) requests(r *rng, longest int) {
 	n := 24 + r.n(40)
 	if p.weather == crowd || p.weather == tempest {
 		n += 40
@@ -201,7 +214,7 @@ func (p *plan) requests(r *rng) {
 	}
 	var storm time.Duration
 	for i := range n {
-		c := choice{kind: arrive, req: i + 1, a: r.n(p.sizes.Gateways), size: 1 + r.n(90), more: 1 + r.n(32), b: r.n(2), whole: r.n(3) == 0, total: 12 * time.Second}
+		c := choice{kind: arrive, req: i + 1, a: r.n(p.sizes.Gateways), size: 1 + r.n(90), more: 1 + r.n(longest), b: r.n(2), whole: r.n(3) == 0, total: 12 * time.Second}
 		c.at = r.span(0, arrivalsUntil)
 		switch {
 		case p.weather == crowd && i >= 8, p.weather == tempest && i%2 == 0:
@@ -210,8 +223,11 @@ func (p *plan) requests(r *rng) {
 			}
 			c.at = storm + r.span(0, 2*time.Millisecond)
 		}
+		if r.n(3) > 0 {
+			c.kin, c.alike = 1+r.n(4), r.n(c.size+1)
+		}
 		if r.n(24) == 0 {
-			c.size = 16*max(p.blocks[0], p.blocks[1]) + r.n(100) // more than any pool holds
+			c.size = room.BlockTokens*max(p.blocks[0], p.blocks[1]) + r.n(100) // more than any pool holds
 		}
 		if p.weather >= rough && r.n(6) == 0 {
 			c.total = r.span(time.Millisecond, time.Second)
@@ -219,7 +235,7 @@ func (p *plan) requests(r *rng) {
 		p.choices = append(p.choices, c)
 		switch r.n(8) {
 		case 0:
-			p.choices = append(p.choices, choice{kind: leave, req: c.req, at: c.at + r.span(0, 120*time.Millisecond)})
+			p.choices = append(p.choices, choice{kind: leave, req: c.req, at: c.at + r.span(0, time.Duration(longest)*4*time.Millisecond)})
 		case 1:
 			if c.at == storm { // storms of cancellations, too
 				p.choices = append(p.choices, choice{kind: leave, req: c.req, at: storm + r.span(0, 30*time.Millisecond)})

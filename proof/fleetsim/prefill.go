@@ -27,9 +27,8 @@ type prefiller struct {
 // promptRoom is what the driver keeps of a leg.
 type promptRoom struct {
 	leg     *leg
-	sums    []uint64
+	table   []int32 // nil before its first step
 	first   uint64
-	holds   bool
 	leased  bool // its Prealloc came
 	decided room.Outcome
 }
@@ -63,7 +62,11 @@ func (w *World) stepP(n *node, ev prefill.Event) {
 			}
 		}
 		for j := range p.out.List {
-			w.doP(n, &p.out.List[j])
+			e := &p.out.List[j]
+			if e.Kind == prefill.Step || e.Kind == prefill.Write && p.rooms[e.Room].table == nil {
+				w.enterP(n)
+			}
+			w.doP(n, e)
 		}
 	}
 	p.todo, p.stepping = p.todo[:0], false
@@ -75,9 +78,8 @@ func (w *World) doP(n *node, e *prefill.Effect) {
 	p := n.p
 	switch e.Kind {
 	case prefill.Accept:
-		r := &w.reqs[p.answering.req]
 		delete(p.half, e.Room)
-		p.rooms[e.Room] = &promptRoom{leg: p.answering, sums: make([]uint64, room.BlocksFor(r.tokens))}
+		p.rooms[e.Room] = &promptRoom{leg: p.answering}
 		w.accept(n, p.answering)
 	case prefill.Refuse:
 		w.refuse(n, p.answering, e.Outcome)
@@ -95,6 +97,8 @@ func (w *World) doP(n *node, e *prefill.Effect) {
 			}
 		}
 	case prefill.Freed:
+		w.takeBack(n, e.Room)
+		w.freedToo(n, &p.pool, e.Room, e.Blocks)
 		w.freed(n, &p.pool, e.Room, e.Blocks)
 	case prefill.EndHalf:
 		delete(p.half, e.Room)
@@ -104,6 +108,7 @@ func (w *World) doP(n *node, e *prefill.Effect) {
 			w.end(n, nil, e.Room, e.Outcome)
 			return
 		}
+		w.takeBack(n, e.Room)
 		delete(p.rooms, e.Room)
 		w.sticky(n, e.Room, &r.decided, e.Outcome)
 		w.judgeWhy(n, e.Room, e.Outcome)
@@ -116,17 +121,48 @@ func (w *World) doP(n *node, e *prefill.Effect) {
 	}
 }
 
+// takeBack ends a room's hold on its blocks.
+func (w *World) takeBack(n *node, id room.ID) {
+	if r := n.p.rooms[id]; r != nil {
+		n.p.pool.drop(r.table)
+		r.table = nil
+	}
+}
+
+// enterP notes the blocks of the rooms that enter with a step. Writes of what they found in the
+// cache come before it.
+func (w *World) enterP(n *node) {
+	i := slices.IndexFunc(n.p.out.List, func(e prefill.Effect) bool { return e.Kind == prefill.Step })
+	if i < 0 {
+		return
+	}
+	for _, it := range n.p.out.List[i].Items {
+		r := n.p.rooms[it.Room]
+		if r.table != nil {
+			continue
+		}
+		found := int(it.Cached) / room.BlockTokens
+		if found > 0 {
+			w.sights.see(prefixHit)
+		}
+		w.hold(n, &n.p.pool, it.Room, it.Blocks, found)
+		r.table = it.Blocks
+	}
+}
+
 func (w *World) startP(n *node, items []prefill.StepItem) {
 	p := n.p
 	p.running = items
 	for i := range items {
 		it := &items[i]
-		r := p.rooms[it.Room]
-		if !r.holds {
-			r.holds = true
-			p.pool.held += len(it.Blocks)
+		for _, b := range it.Blocks[int(it.From)/room.BlockTokens : room.BlocksFor(int(it.To))] {
+			if p.pool.rooms[b] > 1 || p.pool.inside[b] > 0 {
+				w.fail("OWN", w.of(it.Room), "prefill %d computes into block %d, which %d rooms have", n.at, b, p.pool.rooms[b])
+			}
 		}
-		p.pool.in(it.Blocks)
+	}
+	for i := range items {
+		p.pool.in(items[i].Blocks)
 	}
 	w.queue.push(event{at: w.now + w.cost(n, 500*time.Microsecond, 6*time.Millisecond), kind: stepDone, node: int32(n.id), life: n.life})
 }
@@ -142,9 +178,10 @@ func (w *World) stepDoneP(n *node) {
 		p.pool.out(it.Blocks)
 		r := p.rooms[it.Room]
 		req := &w.reqs[r.leg.req]
-		p.pool.prefillChunk(it.Room, req.prompt, int(it.From), int(it.To), it.Blocks, r.sums)
-		if it.Last {
-			r.first = sampled(p.pool.read(it.Room, req.tokens, it.Blocks), 0)
+		if !ok {
+			p.pool.spoil(int(it.From), int(it.To), it.Blocks)
+		} else if p.pool.prefillChunk(0, req.prompt, req.tokens, nil, int(it.From), int(it.To), it.Blocks); it.Last {
+			r.first = sampled(p.pool.read(0, req.tokens, it.Blocks), 0)
 		}
 		p.results = append(p.results, prefill.Result{Room: it.Room, OK: ok})
 		if w.trace != nil {
@@ -168,8 +205,10 @@ func (w *World) failed(n *node) {
 func (w *World) write(n *node, e *prefill.Effect) {
 	p := n.p
 	r := p.rooms[e.Room]
-	x := write{chunk: chunk{room: e.Room, lease: e.Lease, conn: e.Conn, n: e.Chunk, first: e.FirstBlock, last: e.Last, side: r.first,
-		sums: r.sums[e.FirstBlock : int(e.FirstBlock)+len(e.Blocks)]}, blocks: e.Blocks}
+	x := write{chunk: chunk{room: e.Room, lease: e.Lease, conn: e.Conn, n: e.Chunk, first: e.FirstBlock, last: e.Last, side: r.first}, blocks: e.Blocks}
+	for _, b := range e.Blocks {
+		x.chunk.sums = append(x.chunk.sums, p.pool.sums[b]+shift(e.Room))
+	}
 	// A number of a connection is unique within a life of decode.
 	i := slices.IndexFunc(p.links, func(k *link) bool { return k.conn == e.Conn && k.boot == e.Lease.Boot && k.pUp })
 	if i < 0 {

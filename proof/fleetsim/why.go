@@ -14,9 +14,17 @@ import (
 
 // because notes what ends a room at a worker, if nothing has yet.
 func (w *World) because(n *node, id room.ID, o room.Outcome) {
-	if g := w.rooms[id]; g != nil && !g.why[n.side()].Ended() {
-		g.why[n.side()] = o
+	if g := w.rooms[id]; g != nil && !g.first(n).Ended() {
+		g.why[n.side()], g.lives[n.side()] = o, n.life
 	}
+}
+
+// first is what ended a room first in this life of a worker.
+func (g *ghost) first(n *node) (o room.Outcome) {
+	if g.lives[n.side()] == n.life {
+		o = g.why[n.side()]
+	}
+	return o
 }
 
 // cancelled is the outcome of an end that somebody asked for.
@@ -109,7 +117,7 @@ func (w *World) waiting(n *node, id room.ID, l room.Lease) bool {
 
 // judgeWhy demands that a room ends at a worker for what happened to it there first.
 func (w *World) judgeWhy(n *node, id room.ID, o room.Outcome) {
-	why := w.rooms[id].why[n.side()]
+	why := w.rooms[id].first(n)
 	if o.Kind == room.Success && !why.Ended() || o == why {
 		return
 	}
