@@ -57,6 +57,7 @@
 //	    and its room was not given up; what is published is never written again (blocks.B4,
 //	    B7). A room that enters takes what it finds, except that its last token is always
 //	    computed, for its logits; what it found moves as the first chunks, without a step.
+//	    Removed: 3 events to a poisoned prefix, 5 to a block that is written while others read.
 //
 // A driver owes the core: one StepDone for each Step, one WriteDone for each Write, whatever
 // becomes of the link, and the LinkEnd of every connection; anything else it may lose, repeat
