@@ -282,3 +282,16 @@ func TestPeersThatShareALinkLoseItTogether(t *testing.T) {
 		t.Errorf("the end of a link that was heard of: %v", out.List)
 	}
 }
+
+// A room that prefills here waits for no link: the end of one is nothing to it, also while it waits
+// for blocks.
+func TestALocalRoomOutlivesEveryLink(t *testing.T) {
+	c := New(Config{Boot: 1, Blocks: 4, QueuedMax: 4, RunningMax: 1, ChunkTokens: 16}) // for two rooms
+	var out Effects
+	for _, ev := range []Event{request(1, Local), request(2, 7), {Kind: LinkUp, Peer: 7, Conn: 1}, request(3, Local), {Kind: LinkEnd, Conn: 1}} {
+		c.Step(0, ev, &out)
+	}
+	if c.PhaseOf(1) != Prefilling.String() || c.PhaseOf(2) != Failed.String() || c.PhaseOf(3) != Unfilled.String() {
+		t.Errorf("rooms 1 to 3 are %s, %s, %s; want the local ones to go on", c.PhaseOf(1), c.PhaseOf(2), c.PhaseOf(3))
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"baton/proof/fleetsim"
 	"baton/proof/poolsim"
 	"baton/proof/relaysim"
+	"baton/proof/schedsim"
 	"baton/proof/sim"
 )
 
@@ -55,6 +56,9 @@ func Scopes() []Scope {
 			continue
 		}
 		all = append(all, scope(s.Name, s.Nightly, func() *poolsim.Rooms { return poolsim.NewRooms(*s.Rooms) }, s.Options))
+	}
+	for _, s := range schedsim.Scopes() {
+		all = append(all, scope(s.Name, s.Nightly, func() *schedsim.System { return schedsim.New(s.Scope) }, s.Options))
 	}
 	// Walks by seed, not an exploration: of another kind, but it judges mutants like the others.
 	// proof/fleetsim's own test runs the same seeds in every change.
