@@ -38,7 +38,7 @@ type serveFlags struct {
 	running, queued                int
 	timeout, drain, keepalive      time.Duration
 	bodyBytes                      int64
-	canary                         bool
+	canary, noPrefixCache          bool
 	record                         string
 }
 
@@ -108,6 +108,7 @@ Twice: everything stops at once. Exit codes: 0 every request ended, 1 some did n
 	fl.DurationVar(&f.drain, "drain-timeout", 30*time.Second, "how long live requests may go on after SIGTERM")
 	fl.DurationVar(&f.keepalive, "sse-keepalive", 15*time.Second, "silence of a stream after which a comment is sent, at least 100ms; negative, as -1s: never")
 	fl.Int64Var(&f.bodyBytes, "body-bytes", openai.BodyBytesMax, "largest request body")
+	fl.BoolVar(&f.noPrefixCache, "no-prefix-cache", false, "workers compute every prompt anew, as if nobody had asked it before")
 	fl.BoolVar(&f.canary, "canary", false, "workers fill free blocks with a pattern and check it (slow)")
 	fl.StringVar(&f.record, "record", "", "`DIR` for traces of all decisions, a file per process, for \"baton replay\"; at most 256 MiB each")
 	fl.StringVar(&f.level, "log-level", "info", "debug, info, warn or error")
@@ -265,6 +266,9 @@ func (f *serveFlags) workerArgs(role, name string) []string {
 		"--chunk-tokens", strconv.Itoa(f.chunkTokens), "--max-running", strconv.Itoa(f.batch),
 		// A worker holds at most what the gateway lets run; then only the gateway refuses.
 		"--max-queued-requests", strconv.Itoa(f.running), "--child"}
+	if f.noPrefixCache {
+		args = append(args, "--no-prefix-cache")
+	}
 	if f.canary {
 		args = append(args, "--canary")
 	}

@@ -98,6 +98,7 @@ Twice: everything stops at once.`,
 	fl.IntVar(&c.Sizes.MaxQueued, "max-queued-requests", worker.QueuedDefault, "rooms that may wait; more get 429")
 	fl.IntVar(&c.Sizes.ChunkTokens, "chunk-tokens", worker.ChunkDefault, "prompt tokens per engine step")
 	fl.StringVar(&c.Sizes.KV, "kv", "bf16", "number format of the KV cache: bf16 or f32")
+	fl.BoolVar(&c.NoPrefixCache, "no-prefix-cache", false, "compute every prompt anew, as if nobody had asked it before")
 	fl.BoolVar(&c.Canary, "canary", false, "fill free blocks with a pattern and check it (slow)")
 	fl.DurationVar(&c.Grace, "grace", worker.GraceDefault, "how long live rooms may go on at the end; 0 ends them at once")
 	fl.StringVar(&c.Record, "record", "", "`DIR` for a trace of all decisions, for \"baton replay\"; at most 256 MiB")

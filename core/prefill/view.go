@@ -56,6 +56,9 @@ func (c *Core) Ended(yield func(room.View) bool) {
 // Blocks counts the source pool.
 func (c *Core) Blocks() blocks.Count { return c.pool.Count() }
 
+// Evicted is the number of cached blocks that gave way to rooms so far.
+func (c *Core) Evicted() uint64 { return c.pool.Evicted() }
+
 // Found is the block that a room would find under one key: for who checks the cache from
 // outside.
 func (c *Core) Found(k blocks.Key) (b int32, ok bool) { return c.pool.Found(k) }

@@ -26,6 +26,7 @@ func TestEveryLimitOfARequestIsRefusedByName(t *testing.T) {
 		{func(r *Request) { r.Room = 0 }, "room"},
 		{func(r *Request) { r.Room = 1 << 63 }, "room"},
 		{func(r *Request) { r.RID = strings.Repeat("x", RIDBytesMax+1) }, "rid"},
+		{func(r *Request) { r.Salt = strings.Repeat("x", SaltBytesMax+1) }, "salt"},
 		{func(r *Request) { r.RID = "a\nb" }, "rid"},
 		{func(r *Request) { r.Tokens = nil }, "tokens"},
 		{func(r *Request) { r.Tokens = []int32{1, -1} }, "tokens[1]"},

@@ -13,6 +13,8 @@ const (
 	TokensMax = 1 << 20
 	// MaxTokensMax bounds the output for the same reason.
 	MaxTokensMax = 1 << 20
+	// SaltBytesMax is a digest in hexadecimal, as tenants' salts are.
+	SaltBytesMax = 128
 	// RIDBytesMax is four UUIDs: gateways chain their ids.
 	RIDBytesMax = 160
 	// LinkBytesMax is a DNS name (253) with a port.

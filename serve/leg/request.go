@@ -23,6 +23,8 @@ type Request struct {
 	Tokens []int32       `json:"tokens"` // the prompt, ids of the worker's vocabulary
 	Params sample.Params `json:"params"`
 	LeftMS int64         `json:"left_ms"` // time left of the request's deadline when this was sent
+	// Salt keeps what the prefix cache holds of this prompt from requests with another salt.
+	Salt string `json:"salt,omitempty"`
 	// Link is where the room's prefill worker takes links, host:port. Decode only; empty means
 	// that the worker computes the prompt itself.
 	Link string `json:"link,omitempty"`
@@ -67,6 +69,8 @@ func (r *Request) Validate() error {
 		return fmt.Errorf("leg: rid: %d bytes, at most %d", len(r.RID), RIDBytesMax)
 	case !printable(r.RID):
 		return errors.New("leg: rid: want printable UTF-8")
+	case len(r.Salt) > SaltBytesMax:
+		return fmt.Errorf("leg: salt: %d bytes, at most %d", len(r.Salt), SaltBytesMax)
 	case len(r.Tokens) == 0:
 		return errors.New("leg: tokens: the prompt is empty")
 	case len(r.Tokens) > TokensMax:

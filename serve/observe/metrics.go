@@ -23,6 +23,9 @@ type Metrics struct {
 	Steps       prometheus.Counter
 	StepSeconds prometheus.Histogram
 	Prompt      prometheus.Counter // prompt tokens computed
+	Cached      prometheus.Counter // prompt tokens found in the prefix cache
+	PrefixHits  prometheus.Counter // rooms that found some
+	Evicted     prometheus.Counter // cached blocks that gave way to rooms
 	Output      prometheus.Counter // output tokens made
 	CanaryHits  prometheus.Counter // freed blocks that somebody wrote to
 	SlowReaders prometheus.Counter // rooms ended because their gateway did not read
@@ -58,6 +61,9 @@ func NewMetrics(role string, from Sources) *Metrics {
 	m.Refused = vector("baton_legs_refused_total", "Legs that did not become rooms.", "cause")
 	m.Steps = counter("baton_steps_total", "Engine steps.")
 	m.Prompt = counter("baton_prompt_tokens_total", "Prompt tokens computed.")
+	m.Cached = counter("baton_cached_tokens_total", "Prompt tokens found in the prefix cache, not computed.")
+	m.PrefixHits = counter("baton_prefix_hits_total", "Rooms that found a part of their prompt in the prefix cache.")
+	m.Evicted = counter("baton_prefix_evictions_total", "Cached blocks that gave way to rooms.")
 	m.Output = counter("baton_output_tokens_total", "Output tokens made.")
 	m.CanaryHits = counter("baton_canary_hits_total", "Freed blocks that changed before they were given out again.")
 	m.SlowReaders = counter("baton_slow_readers_total", "Rooms ended because their gateway did not read.")

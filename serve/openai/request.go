@@ -37,6 +37,7 @@ type Request struct {
 	Stream         bool
 	IncludeUsage   bool     // one more chunk with the usage
 	ReturnTokenIDs bool     // vLLM's return_token_ids
+	CacheSalt      string   // vLLM's cache_salt: what the prefix cache holds of this prompt is found under the same salt alone
 	Stripped       []string // fields of the client that only a gateway may send, for the log (O4)
 }
 
@@ -44,6 +45,9 @@ type Request struct {
 type Limits struct {
 	Vocab int // token ids are below
 }
+
+// CacheSaltMax bounds cache_salt, in bytes: a digest in hexadecimal.
+const CacheSaltMax = 128
 
 // completionTokensDefault is OpenAI's default of max_tokens on /v1/completions.
 const completionTokensDefault = 16
@@ -63,6 +67,9 @@ func Parse(e Endpoint, body []byte, lim Limits) (*Request, *Error) {
 	}
 	r.Stream = o.bool("stream", false)
 	r.ReturnTokenIDs = o.bool("return_token_ids", false)
+	if r.CacheSalt, _ = o.string("cache_salt"); len(r.CacheSalt) > CacheSaltMax {
+		o.fail(invalid("cache_salt", CodeValue, "cache_salt: %d bytes, at most %d", len(r.CacheSalt), CacheSaltMax))
+	}
 	readStreamOptions(o, r)
 	readSampling(o, r, lim)
 	refuseUnsupported(o, e)

@@ -117,7 +117,8 @@ func TestEveryBadValueIsRefusedWithItsName(t *testing.T) {
 		{Chat, chat(`,"tools":[{}]`), "tools", CodeUnsupported},
 		{Chat, chat(`,"tool_choice":"required"`), "tool_choice", CodeUnsupported},
 		{Chat, chat(`,"structured_outputs":{"regex":"a"}`), "structured_outputs", CodeUnsupported},
-		{Chat, chat(`,"cache_salt":"x"`), "cache_salt", CodeUnsupported},
+		{Chat, chat(`,"cache_salt":7`), "cache_salt", CodeType},
+		{Chat, chat(`,"cache_salt":"` + strings.Repeat("x", CacheSaltMax+1) + `"`), "cache_salt", CodeValue},
 	}
 	for _, row := range rows {
 		r, err := Parse(row.e, []byte(row.body), lim)

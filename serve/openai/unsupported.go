@@ -60,7 +60,6 @@ var unsupported = []struct {
 	{"session_params", []string{"{}"}, ""},
 	{"return_hidden_states", []string{"false"}, ""},
 	{"priority", []string{"0"}, ""},
-	{"cache_salt", []string{`""`}, ""},
 	{"max_completion_tokens", []string{}, "completion"},
 	{"top_logprobs", []string{"0"}, "completion"},
 }

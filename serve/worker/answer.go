@@ -25,10 +25,9 @@ type entry struct {
 	answer *answer
 	digest digest // of the request, for rooms of two legs
 
-	known  bool     // a first step has said how much was cached
-	cached int      // prompt tokens that were not computed for this room
-	sums   []uint64 // [blocks of the prompt], of those filled
-	first  *first   // the first token, once it is known
+	known  bool   // a first step has said how much was cached
+	cached int    // prompt tokens that were not computed for this room
+	first  *first // the first token, once it is known
 	piece  sample.Piece
 	last   sample.Piece // the one that finished the output
 	output int          // tokens of output
@@ -240,9 +239,12 @@ func (a *answer) onFull(f func()) {
 	a.mu.Unlock()
 }
 
-// start notes, at the first step of a room, how many tokens were there already.
-func (e *entry) start(from int32) {
-	if !e.known && e.first == nil {
-		e.known, e.cached = true, int(from)
+// start notes, at the first step of a room, how many tokens were there already, and says whether
+// it is the first.
+func (e *entry) start(from int32) bool {
+	if e.known || e.first != nil {
+		return false
 	}
+	e.known, e.cached = true, int(from)
+	return true
 }

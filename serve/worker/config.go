@@ -21,19 +21,20 @@ const (
 
 // Config is what an operator chooses for one worker.
 type Config struct {
-	Role   string
-	Model  string // a name or a file, as store.Resolve takes it; "" is the embedded recall model
-	Name   string // in rows and logs; "" is role@address
-	HTTP   string // listen address for legs; "" is 127.0.0.1:0
-	Link   string // listen address for links, prefill only; "" is 127.0.0.1:0
-	Secret []byte // shared by all workers of the fleet; prefill and decode need it
-	Sizes  Sizes
-	Canary bool          // fill freed blocks with a pattern and check it (W7): slow, for tests
-	Grace  time.Duration // at the end, how long live rooms may go on; 0 is GraceDefault, see NoGrace
-	Log    *slog.Logger  // nil is slog.Default
-	Record string        // a directory for a trace of all that the core is told and wants (package recorder); "": none
-	Ready  io.Writer     // Run prints its ready line here; nil for none
-	Parent io.Reader     // Run drains and ends when this ends; nil for none
+	Role          string
+	Model         string // a name or a file, as store.Resolve takes it; "" is the embedded recall model
+	Name          string // in rows and logs; "" is role@address
+	HTTP          string // listen address for legs; "" is 127.0.0.1:0
+	Link          string // listen address for links, prefill only; "" is 127.0.0.1:0
+	Secret        []byte // shared by all workers of the fleet; prefill and decode need it
+	Sizes         Sizes
+	NoPrefixCache bool          // compute every prompt as if it were the first
+	Canary        bool          // fill freed blocks with a pattern and check it (W7): slow, for tests
+	Grace         time.Duration // at the end, how long live rooms may go on; 0 is GraceDefault, see NoGrace
+	Log           *slog.Logger  // nil is slog.Default
+	Record        string        // a directory for a trace of all that the core is told and wants (package recorder); "": none
+	Ready         io.Writer     // Run prints its ready line here; nil for none
+	Parent        io.Reader     // Run drains and ends when this ends; nil for none
 }
 
 // Sizes bound a worker.

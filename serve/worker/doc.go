@@ -19,9 +19,12 @@
 //	W3  an answer's buffer is bounded; when it is full its room is aborted with the cause
 //	    overload, because a limit of ours was reached, and nobody else waits for that reader
 //	W4  a connection that closes aborts its room, in every phase
-//	W5  sums are taken right after the step that filled the blocks, before anything can move them
+//	W5  sums are taken right after the step that filled the blocks, before anything can move them;
+//	    a block that a later room finds is sent with the sum of that step
 //	W6  the pool is given back only after the link is closed, the engine's step is home and the
 //	    loop has ended: nothing can touch it any more
 //	W7  with Canary, a block that is free holds a pattern, and it is checked before the block is
-//	    used again and at the end
+//	    used again and at the end. A cached block holds live bytes, and no pattern
+//	W8  what a room finds of its prompt is the KV of exactly its tokens, by SHA-256, and of
+//	    requests with the same salt
 package worker

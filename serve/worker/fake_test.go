@@ -24,6 +24,7 @@ type fake struct {
 	vocab  int
 	blocks [][]byte
 	steps  atomic.Int64
+	tokens atomic.Int64 // computed so far
 
 	mu   sync.Mutex
 	gate chan struct{} // guarded by mu; steps wait until it is closed
@@ -87,6 +88,7 @@ func (f *fake) Step(items []model.Item) error {
 		if len(it.Tokens) == 0 || it.Pos+len(it.Tokens) > len(it.Table)*room.BlockTokens {
 			return errors.New("fake: an item outside its table")
 		}
+		f.tokens.Add(int64(len(it.Tokens)))
 		for k, t := range it.Tokens {
 			f.store(it.Table, it.Pos+k, t)
 		}

@@ -13,11 +13,14 @@ import (
 
 // prefillNode drives a prefill core: it computes prompts and sends their KV.
 type prefillNode struct {
-	w    *Worker
-	core *prefill.Core
-	link transfer.Prefill
-	out  prefill.Effects
-	rec  *recorder.Prefill // nil: nothing is recorded
+	w       *Worker
+	core    *prefill.Core
+	link    transfer.Prefill
+	out     prefill.Effects
+	rec     *recorder.Prefill // nil: nothing is recorded
+	keys    *prefixes         // nil: nothing is found
+	sums    []uint64          // [blocks of the pool], of what the last step that filled one left in it (W5)
+	evicted uint64            // what the metrics know of the core's count
 }
 
 func (n *prefillNode) step(in *input) {
@@ -40,6 +43,10 @@ func (n *prefillNode) feed(ev prefill.Event, leg *entry) {
 	}
 	for i := range n.out.List {
 		n.do(&n.out.List[i], leg)
+	}
+	if now := n.core.Evicted(); now != n.evicted {
+		n.w.metrics.Evicted.Add(float64(now - n.evicted))
+		n.evicted = now
 	}
 }
 
@@ -72,7 +79,9 @@ func (n *prefillNode) job(items []prefill.StepItem) *job {
 	j := &job{items: make([]model.Item, len(items)), parts: make([]part, len(items))}
 	for i, it := range items {
 		e := n.w.room(it.Room)
-		e.start(it.From)
+		if e.start(it.From) {
+			n.w.found(it.From)
+		}
 		n.w.canary.used(it.Blocks)
 		j.items[i] = model.Item{Tokens: e.tokens[it.From:it.To], Pos: int(it.From), Table: it.Blocks, Want: it.Last}
 		j.parts[i] = part{room: it.Room, entry: e, sums: true}
@@ -91,7 +100,9 @@ func (n *prefillNode) stepDone(j *job) prefill.Event {
 			continue
 		}
 		n.w.metrics.Prompt.Add(float64(len(it.Tokens)))
-		copy(p.entry.sums[it.Pos/room.BlockTokens:], p.sum)
+		for k, sum := range p.sum {
+			n.sums[it.Table[it.Pos/room.BlockTokens+k]] = sum
+		}
 		if it.Want {
 			p.entry.first = newFirst(p.entry, p.choice)
 		}
@@ -100,11 +111,22 @@ func (n *prefillNode) stepDone(j *job) prefill.Event {
 	return prefill.Event{Kind: prefill.StepDone, Results: results}
 }
 
+// found counts the prompt tokens that the first step of a room need not compute.
+func (w *Worker) found(tokens int32) {
+	if tokens > 0 {
+		w.metrics.PrefixHits.Inc()
+		w.metrics.Cached.Add(float64(tokens))
+	}
+}
+
 func (n *prefillNode) write(x *prefill.Effect) {
 	e := n.w.room(x.Room)
 	c := transfer.Write{Room: x.Room, Lease: x.Lease, Conn: x.Conn, Chunk: int(x.Chunk),
 		FirstBlock: int(x.FirstBlock), Blocks: x.Blocks, Last: x.Last}
-	c.Sums = e.sums[x.FirstBlock : int(x.FirstBlock)+len(x.Blocks)]
+	c.Sums = make([]uint64, len(x.Blocks))
+	for i, b := range x.Blocks {
+		c.Sums[i] = n.sums[b]
+	}
 	if x.Last {
 		c.Side = e.first.bytes()
 	}
@@ -113,8 +135,8 @@ func (n *prefillNode) write(x *prefill.Effect) {
 
 func (n *prefillNode) request(e *entry) *input {
 	e.digest = newDigest(e.req)
-	e.sums = make([]uint64, room.BlocksFor(len(e.tokens)))
-	return &input{leg: e, prefill: prefill.Event{Kind: prefill.Request, Room: e.req.Room, Tokens: len(e.tokens), Deadline: e.began + e.req.Left()}}
+	return &input{leg: e, prefill: prefill.Event{Kind: prefill.Request, Room: e.req.Room, Tokens: len(e.tokens),
+		Keys: n.keys.keys(e.req.Salt, e.tokens), Deadline: e.began + e.req.Left()}}
 }
 
 func (n *prefillNode) abort(id room.ID, c room.Cause) {

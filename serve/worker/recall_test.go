@@ -34,7 +34,7 @@ func loadRecall(t testing.TB, role string, options ...option) *Worker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return startServed(t, role, s, func(x *Config) { x.Sizes = c.Sizes })
+	return startServed(t, role, s, func(x *Config) { x.Sizes, x.NoPrefixCache = c.Sizes, c.NoPrefixCache })
 }
 
 // conversation makes the legs of one question and says the right answer.

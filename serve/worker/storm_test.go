@@ -33,7 +33,8 @@ func storm(t *testing.T, cutEvery int) {
 	ds := []*Worker{d1, d2}
 	wire := newProxy(t, p.Link(), -1)
 	r := rand.New(rand.NewPCG(*stormSeed, 78))
-	turns := make(chan struct{}, 24) // legs at once: more than can run, fewer than the queues hold
+	stock := ask(r, 200, 1, f.vocab).Tokens // half of the prompts begin as this one does
+	turns := make(chan struct{}, 24)        // legs at once: more than can run, fewer than the queues hold
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	outcomes := map[string]int{}
@@ -41,6 +42,9 @@ func storm(t *testing.T, cutEvery int) {
 		q := ask(r, 1+r.IntN(200), 1+r.IntN(40), f.vocab)
 		d, cutPre, cutDec := ds[r.IntN(2)], r.IntN(4) == 0, r.IntN(3) == 0
 		cutAt := r.IntN(20)
+		if r.IntN(2) == 0 {
+			copy(q.Tokens, stock[:r.IntN(len(stock))])
+		}
 		if r.IntN(20) == 0 {
 			q.LeftMS = int64(r.IntN(30))
 		}
@@ -93,7 +97,11 @@ func storm(t *testing.T, cutEvery int) {
 	if outcomes["success"] < *stormRooms/20 || outcomes["cut"] == 0 {
 		t.Errorf("outcomes %v: not a storm in which some succeed and some are cut", outcomes)
 	}
-	t.Log(outcomes)
+	hits, evicted := cacheOf(t, p)
+	if hits == 0 || evicted == 0 {
+		t.Errorf("%v rooms found a part of their prompt, %v cached blocks gave way: the storm does not touch the cache", hits, evicted)
+	}
+	t.Log(outcomes, hits, evicted)
 }
 
 // gateway does what a gateway owes its workers: a leg that does not succeed ends the other one.

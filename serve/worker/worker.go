@@ -155,7 +155,7 @@ func (w *Worker) connect() error {
 		if err := cc.Check(); err != nil {
 			return fmt.Errorf("worker: %w", err)
 		}
-		n := &prefillNode{w: w, core: prefill.New(cc)}
+		n := &prefillNode{w: w, core: prefill.New(cc), keys: newPrefixes(&w.cfg), sums: make([]uint64, blocks)}
 		w.node = n
 		link, err := tcp.Listen(w.cfg.Link, id, w.served.Engine, n)
 		if err != nil {

@@ -1,0 +1,54 @@
+package worker
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+
+	"baton/core/blocks"
+	"baton/core/room"
+)
+
+// prefixes makes the keys by which a core finds KV that it has computed before.
+//
+// The keys are a chain of SHA-256: whoever could make two prompts with one key would be handed
+// the KV of somebody else's, and of faster sums such pairs can be made on purpose. The chain
+// begins with a salt of this process and with the request's own. The first is random and never
+// leaves the process, so that a key in a trace says nothing about a prompt, and nobody can choose
+// prompts whose keys fall into one chain of the index; of two requests with different salts of
+// their own neither can find, or by its speed tell, what the other has left.
+type prefixes struct {
+	salt [sha256.Size]byte
+}
+
+// newPrefixes returns the keys of one life of a worker, nil for one that is to find nothing.
+func newPrefixes(c *Config) *prefixes {
+	if c.NoPrefixCache {
+		return nil
+	}
+	p := &prefixes{}
+	rand.Read(p.salt[:]) // never fails (crypto/rand)
+	return p
+}
+
+// keys returns the keys of a prompt's complete blocks.
+func (p *prefixes) keys(salt string, tokens []int32) []blocks.Key {
+	n := len(tokens) / room.BlockTokens
+	if p == nil || n == 0 {
+		return nil
+	}
+	keys := make([]blocks.Key, n)
+	begin := sha256.Sum256(append(p.salt[:len(p.salt):len(p.salt)], salt...)) // of a fixed length, so nothing runs into the tokens
+	var b [sha256.Size + 4*room.BlockTokens]byte
+	copy(b[:], begin[:])
+	for i := range keys {
+		at := b[sha256.Size:sha256.Size]
+		for _, t := range tokens[i*room.BlockTokens : (i+1)*room.BlockTokens] {
+			at = binary.LittleEndian.AppendUint32(at, uint32(t))
+		}
+		sum := sha256.Sum256(b[:])
+		copy(b[:], sum[:])
+		keys[i] = blocks.Key(sum[:len(blocks.Key{})])
+	}
+	return keys
+}
