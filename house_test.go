@@ -75,6 +75,11 @@ var forbidden = map[string]map[string]string{
 		"proof": "production code knows nothing of its proof",
 		"cmd":   "imports point downwards",
 	},
+	"serve/recorder": {
+		"serve":    "it is told what was decided: one that knew a driver could change it",
+		"engine":   "a trace holds what cores see, no text and no token",
+		"transfer": "a trace holds what cores see, no bytes that were moved",
+	},
 	"bench": {
 		"cmd": "imports point downwards",
 	},
@@ -85,6 +90,12 @@ var forbidden = map[string]map[string]string{
 	"proof/explore": {
 		"core":  "the checker knows nothing of ours, or it would share our mistakes",
 		"serve": "the checker knows nothing of ours, or it would share our mistakes",
+	},
+	"proof/replay": {
+		"serve/worker":  "a file is all that a fresh core needs, or it could not be sent to anybody",
+		"serve/gateway": "a file is all that a fresh core needs, or it could not be sent to anybody",
+		"engine":        "a file is all that a fresh core needs, or it could not be sent to anybody",
+		"transfer":      "a file is all that a fresh core needs, or it could not be sent to anybody",
 	},
 	"proof/relaysim": {
 		"core/prefill": "the gateway's world sees legs from outside; pairs are explored in proof/sim",

@@ -67,7 +67,7 @@ The default model, recall, is inside the binary: everything works without a down
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newServe(), newWorker(), newPs(), newChat(), newPull(), newBench(), newVerify(), newVersion())
+	root.AddCommand(newServe(), newWorker(), newPs(), newChat(), newPull(), newBench(), newReplay(), newVerify(), newVersion())
 	return root
 }
 

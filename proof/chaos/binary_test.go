@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -32,9 +33,13 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// start runs a cluster for the length of a test and shows its log when the test fails.
+// start runs a cluster for the length of a test and shows its log when the test fails. What its
+// processes recorded is replayed in the end (X7).
 func start(t *testing.T, args ...string) *Cluster {
 	t.Helper()
+	if !slices.Contains(args, "--record") {
+		args = append(args, recording(t)...)
+	}
 	c, err := Start(t.Context(), binary, args...)
 	if err != nil {
 		t.Fatal(err)

@@ -62,6 +62,7 @@ type byHand struct {
 // when this process is no more, because its standard input ends then.
 func startWorker(t *testing.T, secret string, args ...string) *byHand {
 	t.Helper()
+	args = append(args, recording(t)...)
 	cmd := exec.Command(binary, append([]string{"worker", "--kv-tokens", "16384", "--threads", "1", "--child"}, args...)...)
 	cmd.Env = append(os.Environ(), "BATON_SECRET="+secret)
 	var log bytes.Buffer // read behind Wait

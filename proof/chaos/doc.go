@@ -12,4 +12,6 @@
 //	X4  after quiet there is no request, no room, and every block is free or cached
 //	X5  no block that was given back has changed (canaries)
 //	X6  goroutines and descriptors are back where they were
+//	X7  what the core of each process was told leads a fresh core to the same decisions, up to
+//	    the last line that the process wrote, however it ended
 package chaos

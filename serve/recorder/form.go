@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 )
@@ -49,7 +50,13 @@ var named = reflect.TypeFor[fmt.Stringer]()
 
 var durations, runs = reflect.TypeFor[time.Duration](), reflect.TypeFor[[]int32]()
 
+// made are the codecs by type: to find the words of one takes a while.
+var made sync.Map
+
 func newCodec(t reflect.Type) *codec {
+	if c, ok := made.Load(t); ok {
+		return c.(*codec)
+	}
 	c := &codec{zero: reflect.Value.IsZero}
 	switch {
 	case t == runs:
@@ -75,6 +82,7 @@ func newCodec(t reflect.Type) *codec {
 	default:
 		panic("recorder: no form for " + t.String())
 	}
+	made.Store(t, c)
 	return c
 }
 

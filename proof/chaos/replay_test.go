@@ -1,0 +1,107 @@
+package chaos
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"baton/proof/replay"
+	"baton/serve/recorder"
+)
+
+// recording makes a directory for the traces of all processes of a test and gives the flags for
+// it. When they are over, whatever ended them, fresh cores are told what each was told and must
+// do the same (X7).
+func recording(t *testing.T) []string {
+	t.Helper()
+	dir := t.TempDir()
+	kept := t.ArtifactDir()
+	t.Cleanup(func() { replayed(t, dir, kept) })
+	return []string{"--record", dir}
+}
+
+// replayed replays every trace of a directory; one that differs is kept.
+func replayed(t *testing.T, dir, kept string) {
+	files, err := filepath.Glob(filepath.Join(dir, "*"+recorder.Suffix))
+	if err != nil || len(files) == 0 {
+		t.Errorf("no process left a trace in %s: %v", dir, err)
+	}
+	events, cut := 0, 0
+	for _, file := range files {
+		r, err := replay.Check(file)
+		if err != nil {
+			t.Errorf("%v (X7)", err)
+			keep(t, file, kept)
+			continue
+		}
+		events += r.Events
+		switch {
+		case r.Differs != nil:
+			chart, _ := r.Differs.Draw(r)
+			t.Errorf("a fresh core did something else than the one that served (X7): %s\n%s", r, chart)
+			keep(t, file, kept)
+		case r.End == recorder.EndOverrun || r.Panic != "":
+			t.Errorf("%s (X7)", r)
+			keep(t, file, kept)
+		case r.End != recorder.EndClosed:
+			cut++
+		}
+	}
+	t.Logf("%d traces replayed, %d of killed processes, %d events", len(files), cut, events)
+}
+
+// keep copies a trace to where go test -artifacts keeps it.
+func keep(t *testing.T, file, dir string) {
+	b, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, filepath.Base(file)), b, 0o600)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAChangedTraceIsNoticed keeps X7 from passing because nothing is compared: one word of one
+// trace of a real process is changed, and replay says where.
+func TestAChangedTraceIsNoticed(t *testing.T) {
+	dir := t.TempDir()
+	c := start(t, "--record", dir)
+	askAll(t, c, repeats(rand.New(rand.NewPCG(19, 8)), 8), 4)
+	awaitQuiet(t, c, endedMax)
+	if err := c.Interrupt(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []struct{ role, old, new string }{
+		{"prefill", `{"kind":"end","room":`, `{"kind":"refuse","room":`},
+		{"decode", `"kind":"emit"`, `"kind":"begin"`},
+		{"gateway", `"kind":"forward"`, `"kind":"discard"`},
+	} {
+		files, err := filepath.Glob(filepath.Join(dir, change.role+"-*"+recorder.Suffix))
+		if err != nil || len(files) != 1 {
+			t.Fatalf("traces of %s: %v, %v", change.role, files, err)
+		}
+		b, err := os.ReadFile(files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := replay.Check(files[0]); err != nil || r.Differs != nil || r.End != recorder.EndClosed || r.Rooms < 8 {
+			t.Fatalf("as it was written: %v, %v", r, err)
+		}
+		at := strings.LastIndex(string(b), change.old)
+		if at < 0 {
+			t.Fatalf("no %s in the trace of %s", change.old, change.role)
+		}
+		changed := string(b[:at]) + change.new + string(b[at+len(change.old):])
+		if err := os.WriteFile(files[0], []byte(changed), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, err := replay.Check(files[0])
+		if line := 1 + strings.Count(string(b[:at]), "\n"); err != nil || r.Differs == nil || r.Differs.Line != line {
+			t.Errorf("%s for %s in line %d: %v, %v", change.new, change.old, line, r, err)
+		} else {
+			t.Log(r)
+		}
+	}
+}
