@@ -93,9 +93,9 @@ func (s *System) legEvent(w *World, e Event) error {
 		return nil
 	}
 	if l.side == relay.Prefill {
-		return s.doP(w, l.worker, prefill.Event{Kind: prefill.Request, Room: l.room, Tokens: prompt(l.req), Deadline: far})
+		return s.doP(w, l.worker, prefill.Event{Kind: prefill.Request, Room: l.room, Tokens: s.prompt(l.req), Deadline: far})
 	}
-	return s.doD(w, l.worker, decode.Event{Kind: decode.Request, Room: l.room, Peer: l.peer, Tokens: prompt(l.req), MaxNew: s.scope.MaxNew, Deadline: far})
+	return s.doD(w, l.worker, decode.Event{Kind: decode.Request, Room: l.room, Peer: l.peer, Tokens: s.prompt(l.req), MaxNew: s.scope.MaxNew, Deadline: far})
 }
 
 func (s *System) prefillEvent(w *World, e Event) error {

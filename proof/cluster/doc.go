@@ -1,7 +1,8 @@
 // Package cluster is a whole cluster in one thread: a gateway's request core, several prefill
 // and decode cores, the links between them, crashes, restarts, broken links, wrong bytes, and
-// clients that leave. It is far too large to explore; explore.Walk goes random ways through it
-// by seed, and shortens the ways that end badly.
+// clients that leave. With a request or two and few faults it is explored (Scopes, by proof/gate); with
+// more of them it is far too large, and explore.Walk goes random ways through it by seed, and
+// shortens the ways that end badly.
 //
 // Every effect of every core is performed as its driver would, and nothing here decides
 // anything for a core. The world keeps its own account, and checks at every event:

@@ -224,7 +224,7 @@ func (s *System) whole(w *World, at int, id room.ID) error {
 			n++
 		}
 	}
-	if want := room.BlocksFor(prompt(l.req)); n != want {
+	if want := room.BlocksFor(s.prompt(l.req)); n != want {
 		return fmt.Errorf("OWN: room %s begins on %d blocks of its lease, not %d", id, n, want)
 	}
 	return nil

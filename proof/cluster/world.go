@@ -16,8 +16,9 @@ type Scope struct {
 	Requests int
 	Prefills int
 	Decodes  int
-	MaxNew   int // tokens of every output
-	Blocks   int // of every pool
+	MaxNew   int  // tokens of every output
+	Short    bool // every prompt is of one block
+	Blocks   int  // of every pool
 	Limits   relay.Limits
 	Faults   Faults
 	Back     bool // a crashed worker is restarted for sure: without one for a request, only a timer ends it
@@ -171,7 +172,12 @@ func (s *System) startDecode(d *decoder, i int) {
 }
 
 // prompt is the length of a request's prompt: one to three blocks, the last one not full.
-func prompt(req uint64) int { return room.BlockTokens*(1+int(req)%3) - 1 }
+func (s *System) prompt(req uint64) int {
+	if s.scope.Short {
+		return room.BlockTokens - 1
+	}
+	return room.BlockTokens*(1+int(req)%3) - 1
+}
 
 // legAt finds the leg of a room at a worker, for as long as the worker holds it.
 func (w *World) legAt(side relay.Leg, worker int, id room.ID) *leg {

@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 
+	"baton/proof/cluster"
 	"baton/proof/explore"
 	"baton/proof/fleetsim"
 	"baton/proof/poolsim"
@@ -59,6 +60,9 @@ func Scopes() []Scope {
 	}
 	for _, s := range schedsim.Scopes() {
 		all = append(all, scope(s.Name, s.Nightly, func() *schedsim.System { return schedsim.New(s.Scope) }, s.Options))
+	}
+	for _, s := range cluster.Scopes() {
+		all = append(all, scope(s.Name, s.Nightly, func() *cluster.System { return cluster.New(s.Scope) }, s.Options))
 	}
 	// Walks by seed, not an exploration: of another kind, but it judges mutants like the others.
 	// proof/fleetsim's own test runs the same seeds in every change.

@@ -36,6 +36,7 @@ func (y *System) Apply(w *world, e Event) error {
 		return y.chunk(w, e.Kind, e.Arg)
 	case cutD, staleD, breakD:
 		w.breaks -= bit(e.Kind == breakD)
+		w.shows |= 1 << sawBreak
 		return y.cutD(w, uint8(e.Arg))
 	case cutP, staleP, breakP:
 		w.breaks -= bit(e.Kind == breakP)
@@ -59,9 +60,11 @@ func (y *System) Apply(w *world, e Event) error {
 		return y.doD(w, decode.Event{Kind: decode.TimerFired, Timer: room.Timer{Kind: room.ResendTimer, Room: id(r)}})
 	case forgetP:
 		w.forget--
+		w.shows |= 1 << sawForget
 		return y.doP(w, prefill.Event{Kind: prefill.TimerFired, Timer: room.Timer{Kind: room.TombstoneTimer}})
 	case forgetD:
 		w.forget--
+		w.shows |= 1 << sawForget
 		return y.doD(w, decode.Event{Kind: decode.TimerFired, Timer: room.Timer{Kind: room.TombstoneTimer}})
 	case giveUp:
 		return y.doD(w, decode.Event{Kind: decode.Abort, Room: id(r), Cause: room.Internal})
@@ -85,10 +88,12 @@ func (y *System) Apply(w *world, e Event) error {
 	case crashP, crashD:
 		y.crash(w, e.Kind == crashP)
 	case restartP:
+		w.shows |= 1 << sawCrash
 		w.pUp = true
 		w.pInc++
 		y.newP(w)
 	case restartD:
+		w.shows |= 1 << sawCrash
 		w.dUp = true
 		w.dInc++
 		y.newD(w)

@@ -98,7 +98,7 @@ var kindTable = [kinds]struct {
 	forgetD:     {explore.Fault, "decode: oldest tombstone expires"},
 	giveUp:      {explore.Fault, "decode: gives up by itself"},
 	giveUpP:     {explore.Fault, "prefill: gives up by itself"},
-	again:       {explore.Fault, ""},
+	again:       {explore.Fault, "a chunk comes twice"},
 	clientAbort: {explore.Environment, "client gives up"},
 	clientEarly: {explore.Environment, "client gives up before prefill's leg is opened"},
 	drainP:      {explore.Environment, "prefill: is drained"},

@@ -42,13 +42,13 @@ func Scopes() []Named {
 		{"PROMPT twice", gate, with(quiet, once), prompt(ends)},
 		{"PROMPT prefill gives up", gate, with(one, func(sc *Scope) { sc.GiveUpP, sc.StepFails = true, true }), prompt(gaveUp)},
 		{"PROMPT chunks again", gate, with(quiet, func(sc *Scope) { sc.Again, sc.Refuse = true, true }), prompt(turned)},
-		{"PROMPT twice crash decode", gate, with(with(one, crashD), func(sc *Scope) { sc.Twice, sc.Gateway = true, true }), prompt(gaveUp)},
-		{"PROMPT data", gate, data, prompt(ends)},
+		{"PROMPT twice crash decode", gate, with(with(one, crashD), func(sc *Scope) { sc.Twice, sc.Gateway = true, true }), prompt(and(gaveUp, "restart"))},
+		{"PROMPT data", gate, data, prompt(and(ends, "connection ends"))},
 		{"PROMPT data twice", gate, with(data, once), prompt(turned)},
 		{"PROMPT three chunks", gate, with(data, three), prompt(ends)},
 		{"PROMPT gateway", gate, gateway, prompt(ends)},
-		{"PROMPT gateway crash prefill", gate, with(gateway, crashP), prompt(ends)},
-		{"PROMPT gateway crash decode", gate, with(gateway, crashD), prompt(ends)},
+		{"PROMPT gateway crash prefill", gate, with(gateway, crashP), prompt(and(ends, "restart"))},
+		{"PROMPT gateway crash decode", gate, with(gateway, crashD), prompt(and(ends, "restart"))},
 		{"PROMPT gateway drain", gate, with(gateway, func(sc *Scope) { sc.Drain = true }), prompt(ends)},
 		{"PROMPT two rooms", gate, with(two, func(sc *Scope) { sc.GiveUp = true }), prompt(ends[:1])},
 		{"PROMPT two rooms abort", gate, with(two, func(sc *Scope) { sc.Abort, sc.GiveUp = true, true }), prompt(ends[:3])},
@@ -62,24 +62,24 @@ func Scopes() []Named {
 		{"PROMPT unified", gate, with(local, func(sc *Scope) { sc.BlocksD, sc.Slots = 6, 2 }), explore.Options{Ask: explore.PROMPT, Must: unified}},
 
 		{"TERM quiet", gate, quiet, term(late)},
-		{"TERM data", gate, with(data, func(sc *Scope) { sc.MaxNew, sc.BlocksD = 2, 3 }), term(late)},
+		{"TERM data", gate, with(data, func(sc *Scope) { sc.MaxNew, sc.BlocksD = 2, 3 }), term(and(late, "connection ends"))},
 		{"TERM all", gate, with(all, func(sc *Scope) { sc.Resend = true }), term(turned)},
-		{"TERM crash prefill", gate, with(lossy, crashP), term(ends)},
-		{"TERM crash decode", gate, with(lossy, crashD), term(ends)},
-		{"TERM twice crash prefill", gate, with(twice, crashP), term(ends[:1])},
-		{"TERM twice crash decode", gate, with(twice, crashD), term(ends[:1])},
-		{"TERM tombstone", gate, with(twice, func(sc *Scope) { sc.Forget = 1 }), term(turned[:1])},
-		{"TERM two rooms", gate, with(two, func(sc *Scope) { sc.Breaks = 1 }), term(ends[:1])},
+		{"TERM crash prefill", gate, with(lossy, crashP), term(and(ends, "restart"))},
+		{"TERM crash decode", gate, with(lossy, crashD), term(and(ends, "restart"))},
+		{"TERM twice crash prefill", gate, with(twice, crashP), term(and(ends[:1], "restart"))},
+		{"TERM twice crash decode", gate, with(twice, crashD), term(and(ends[:1], "restart"))},
+		{"TERM tombstone", gate, with(twice, func(sc *Scope) { sc.Forget = 1 }), term(and(turned[:1], "tombstone expires"))},
+		{"TERM two rooms", gate, with(two, func(sc *Scope) { sc.Breaks = 1 }), term(and(ends[:1], "connection ends"))},
 		{"TERM unified", gate, with(local, func(sc *Scope) { sc.Twice, sc.Lose = true, true }), explore.Options{Ask: explore.TERM, Must: unified}},
 		{"TERM three chunks", night, with(all, three), term(turned)},
-		{"TERM all crash prefill", gate, with(all, crashP), term(turned)},
-		{"TERM all crash decode", night, with(all, crashD), term(turned)},
-		{"TERM all tombstone", night, with(all, func(sc *Scope) { sc.Forget = 1 }), term(turned)},
-		{"TERM two tombstones", night, with(twice, func(sc *Scope) { sc.GiveUp, sc.Forget = true, 2 }), term(revoked)},
-		{"TERM both crash", night, with(twice, func(sc *Scope) { crashP(sc); crashD(sc) }), term(revoked)},
+		{"TERM all crash prefill", gate, with(all, crashP), term(and(turned, "restart"))},
+		{"TERM all crash decode", night, with(all, crashD), term(and(turned, "restart"))},
+		{"TERM all tombstone", night, with(all, func(sc *Scope) { sc.Forget = 1 }), term(and(turned, "tombstone expires"))},
+		{"TERM two tombstones", night, with(twice, func(sc *Scope) { sc.GiveUp, sc.Forget = true, 2 }), term(and(revoked, "tombstone expires"))},
+		{"TERM both crash", night, with(twice, func(sc *Scope) { crashP(sc); crashD(sc) }), term(and(revoked, "restart"))},
 		{"TERM two rooms abort", night, with(two, func(sc *Scope) { sc.Abort = true }), term(ends[:3])},
-		{"TERM two rooms crash prefill", gate, with(two, func(sc *Scope) { sc.GiveUp = true; crashP(sc) }), term(ends[:1])},
-		{"TERM two rooms crash decode", gate, with(two, func(sc *Scope) { sc.GiveUp = true; crashD(sc) }), term(ends[:1])},
+		{"TERM two rooms crash prefill", gate, with(two, func(sc *Scope) { sc.GiveUp = true; crashP(sc) }), term(and(ends[:1], "restart"))},
+		{"TERM two rooms crash decode", gate, with(two, func(sc *Scope) { sc.GiveUp = true; crashD(sc) }), term(and(ends[:1], "restart"))},
 		{"TERM two rooms, two slots", night, with(with(two, both), func(sc *Scope) { sc.Abort, sc.WriteFails = true, true }), term(ends[:3])},
 		{"TERM tombstone crash prefill write fails", night, with(twice, func(sc *Scope) {
 			sc.Abort, sc.Lose, sc.WriteFails, sc.WriteLate, sc.Forget = true, true, true, true, 1
@@ -88,7 +88,7 @@ func Scopes() []Named {
 		{"TERM tombstone crash decode write fails", night, with(twice, func(sc *Scope) {
 			sc.Lose, sc.WriteFails, sc.WriteLate, sc.Forget = true, true, true, 1
 			crashD(sc)
-		}), term(revoked)},
+		}), term(and(revoked, "restart", "tombstone expires"))},
 		{"TERM tombstone both crash write fails", night, with(twice, func(sc *Scope) {
 			sc.WriteFails, sc.WriteLate, sc.Forget = true, true, 1
 			crashP(sc)
@@ -97,11 +97,11 @@ func Scopes() []Named {
 
 		{"ALONE quiet", gate, with(quiet, silent), alone(late)},
 		{"ALONE data", gate, with(data, func(sc *Scope) { sc.Silent, sc.MaxNew, sc.BlocksD = true, 2, 3 }), alone(late)},
-		{"ALONE crash prefill", gate, with(with(data, silent), crashP), alone(late)},
-		{"ALONE crash decode", gate, with(with(data, silent), crashD), alone(late)},
+		{"ALONE crash prefill", gate, with(with(data, silent), crashP), alone(and(late, "restart"))},
+		{"ALONE crash decode", gate, with(with(data, silent), crashD), alone(and(late, "restart"))},
 		{"ALONE all", night, with(all, silent), alone(late)},
-		{"ALONE all crash decode", night, with(with(all, silent), crashD), alone(late)},
-		{"ALONE all crash prefill", gate, with(with(all, silent), crashP), alone(late)},
+		{"ALONE all crash decode", night, with(with(all, silent), crashD), alone(and(late, "restart"))},
+		{"ALONE all crash prefill", gate, with(with(all, silent), crashP), alone(and(late, "restart"))},
 		{"ALONE both crash", night, with(with(twice, silent), func(sc *Scope) { crashP(sc); crashD(sc) }), alone(revoked)},
 	}
 }
@@ -112,10 +112,12 @@ func Crowd() Scope {
 	return Scope{
 		Rooms: 4, Tokens: 31, MaxNew: 2, BlocksP: 4, BlocksD: 6, Slots: 2, ChunkTokens: 48,
 		Twice: true, Lose: true, Abort: true, GiveUp: true, Gateway: true, WriteFails: true, WriteLate: true, Refuse: true,
-		StepFails: true, Silent: true, Resend: true, Recut: true, Drain: true, Leases: leasesMax, Conns: connsMax,
+		StepFails: true, Silent: true, Resend: true, Recut: true, Drain: true, GiveUpP: true, Again: true, Leases: leasesMax, Conns: connsMax,
 		Breaks: 3, CrashP: 1, CrashD: 1, Forget: 4,
 	}
 }
+
+func and(must []string, more ...string) []string { return append(must[:len(must):len(must)], more...) }
 
 // What every scope of a pair has to reach, on both sides: an end that waits for what is under way.
 var drains = []string{"prefill drains", "decode drains"}
@@ -125,7 +127,7 @@ func term(must []string) explore.Options   { return ask(explore.TERM, must) }
 func alone(must []string) explore.Options  { return ask(explore.TERM|explore.ALONE, must) }
 
 func ask(q explore.Question, must []string) explore.Options {
-	return explore.Options{Ask: q, Must: append(must[:len(must):len(must)], drains...), StatesMax: statesMax}
+	return explore.Options{Ask: q, Must: and(must, drains...), StatesMax: statesMax}
 }
 
 // statesMax is beyond the largest scope and still within a nightly run's memory: 2 GiB.

@@ -129,12 +129,15 @@ const (
 	sawRevoked // a chunk was turned away
 	sawDrainP  // prefill decided how a room ends while its step or a write was under way
 	sawDrainD  // decode, while a receiver, its step or its first token was
+	sawCrash   // a worker is there again after a crash
+	sawForget  // a tombstone expired
+	sawBreak   // a connection ended
 	witnesses
 )
 
 // Witnesses names what may be seen.
 func (y *System) Witnesses() []string {
-	return []string{"success", "deadline", "prefill aborted", "decode aborted", "failed", "chunk turned away", "prefill drains", "decode drains"}
+	return []string{"success", "deadline", "prefill aborted", "decode aborted", "failed", "chunk turned away", "prefill drains", "decode drains", "restart", "tombstone expires", "connection ends"}
 }
 
 // Shows returns what the last event showed.
