@@ -22,8 +22,9 @@ type Scope struct {
 	// Check explores a second time by other means (see naive), if there are not too many states,
 	// and says where the two differ. It is nil for what is no exploration.
 	Check func(statesMax int) (compared bool, err error)
-	// Without explores what is left where events of some classes never happen.
-	Without func(...explore.Class) explore.Report
+	// Without explores what is left where events of some classes never happen, and says how many
+	// did not.
+	Without func(...explore.Class) (r explore.Report, taken int)
 }
 
 // audited is of how many states per scope the key is doubted: a tenth of a second of work.
@@ -36,8 +37,9 @@ func scope[Y explore.System[S, E], S any, E comparable](name string, nightly boo
 		Name: name, Nightly: nightly, Must: o.Must,
 		Run:   func() explore.Report { return explore.Run(sys(), o) },
 		Check: func(statesMax int) (bool, error) { return agree(sys(), o, statesMax) },
-		Without: func(gone ...explore.Class) explore.Report {
-			return explore.Run(thinned[S, E]{sys(), gone}, o)
+		Without: func(gone ...explore.Class) (r explore.Report, taken int) {
+			r = explore.Run(thinned[S, E]{sys(), gone, &taken}, o)
+			return r, taken
 		},
 	}
 }

@@ -10,11 +10,18 @@ import (
 // shown can then not be reached.
 type thinned[S any, E comparable] struct {
 	explore.System[S, E]
-	gone []explore.Class
+	gone  []explore.Class
+	taken *int // events that were taken away
 }
 
 func (x thinned[S, E]) Events(s *S, dst []E) []E {
-	return slices.DeleteFunc(x.System.Events(s, dst), func(e E) bool { return slices.Contains(x.gone, x.Class(e)) })
+	return slices.DeleteFunc(x.System.Events(s, dst), func(e E) bool {
+		gone := slices.Contains(x.gone, x.Class(e))
+		if gone {
+			*x.taken++
+		}
+		return gone
+	})
 }
 
 // Witnesses and Shows are those of the system itself.
