@@ -212,6 +212,9 @@ func (s *stream) flush() {
 		s.rw.Header().Set("Content-Type", "application/x-ndjson")
 	}
 	s.rc.SetWriteDeadline(time.Now().Add(writeMax))
+	if s.e.answer.gap() { // it became full just now, and what that shortened was made long again
+		s.rc.SetWriteDeadline(time.Now().Add(hurryMax))
+	}
 	_, err := s.rw.Write(s.buf)
 	if err == nil {
 		err = s.rc.Flush()

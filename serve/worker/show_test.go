@@ -196,14 +196,14 @@ func TestAWriteToAFreeBlockIsFound(t *testing.T) {
 	}
 }
 
-// deaf is a gateway that reads its first line and nothing more: writes hang until a deadline is
-// set while one hangs.
+// deaf is a gateway that reads its first line and nothing more: writes hang until they are given a
+// short deadline, before or while they do.
 type deaf struct {
 	header http.Header
 	mu     sync.Mutex
-	writes int
-	cut    chan struct{} // closed: the hanging write fails
-	hung   bool
+	writes int           // guarded by mu
+	hurry  bool          // guarded by mu; the last deadline was a short one
+	cut    chan struct{} // closed with the first of these: writes fail
 }
 
 func (d *deaf) Header() http.Header             { return d.header }
@@ -211,11 +211,11 @@ func (d *deaf) WriteHeader(int)                 {}
 func (d *deaf) Flush()                          {}
 func (d *deaf) SetReadDeadline(time.Time) error { return nil }
 
-func (d *deaf) SetWriteDeadline(time.Time) error {
+func (d *deaf) SetWriteDeadline(at time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.hung {
-		d.hung = false
+	if !d.hurry && time.Until(at) <= hurryMax {
+		d.hurry = true
 		close(d.cut)
 	}
 	return nil
@@ -224,12 +224,11 @@ func (d *deaf) SetWriteDeadline(time.Time) error {
 func (d *deaf) Write(b []byte) (int, error) {
 	d.mu.Lock()
 	d.writes++
-	if d.writes == 1 {
-		d.mu.Unlock()
+	first := d.writes == 1
+	d.mu.Unlock()
+	if first {
 		return len(b), nil
 	}
-	d.hung = true
-	d.mu.Unlock()
 	<-d.cut
 	return 0, os.ErrDeadlineExceeded
 }
