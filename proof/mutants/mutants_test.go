@@ -159,6 +159,9 @@ func judge(t *testing.T, m *Mutant, out string) {
 		lines = append(lines, strings.TrimPrefix(strings.TrimSuffix(line, "\n"), "        "))
 	}
 	t.Logf("%s\n%s", m.Why, strings.Join(lines, "\n"))
+	if n := events(lines); m.Events != "" && strconv.Itoa(n) != m.Events {
+		t.Errorf("the shortest history has %d events, and the mutant's header says %s; pages that tell it change with the header", n, m.Events)
+	}
 	if m.Chart == "" {
 		return
 	}
@@ -185,6 +188,16 @@ func judge(t *testing.T, m *Mutant, out string) {
 	if got != string(want) {
 		t.Errorf("the chart is\n%swant testdata/%s\n%s", got, m.Chart, want)
 	}
+}
+
+// events counts those of a chart: its lines with a number in front.
+func events(chart []string) (n int) {
+	for _, line := range chart {
+		if words := strings.Fields(line); len(words) > 0 && words[0] == strconv.Itoa(n+1) {
+			n++
+		}
+	}
+	return n
 }
 
 func TestParseSaysWhatIsWrong(t *testing.T) {

@@ -16,6 +16,7 @@ type Mutant struct {
 	Test   string // "package TestName": what judges a mistake in a driver, which no explorer runs
 	Holds  string // a scope in which the mistake stays hidden; may be empty
 	Chart  string // file with the expected chart, or empty
+	Events string // in the shortest history, where a page tells it; or empty
 	Open   string // why nothing sees the mistake in Scope, or any other; empty for mutants that die
 	files  []file
 }
@@ -33,7 +34,7 @@ type hunk struct {
 }
 
 // Parse reads a patch: a comment of lines with "#", of which "# key: value" sets breaks, says,
-// scope, test, holds, chart and open, then a unified diff whose line numbers do not matter.
+// scope, test, holds, chart, events and open, then a unified diff whose line numbers do not matter.
 func Parse(name, text string) (*Mutant, error) {
 	m := &Mutant{Name: name}
 	fail := func(n int, format string, args ...any) (*Mutant, error) {
@@ -95,6 +96,8 @@ func (m *Mutant) comment(line string) {
 		m.Holds = value
 	case "chart":
 		m.Chart = value
+	case "events":
+		m.Events = value
 	default:
 		m.Why = strings.TrimSpace(m.Why + " " + line)
 	}
