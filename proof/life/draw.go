@@ -7,7 +7,7 @@ import (
 )
 
 // Draw prints what the log saw, in two parts. The picture, in Mermaid, has the ways of a life that
-// goes on; the table has what leads out of it: the moves to the phases in aside, from others. The order of
+// goes on; the table has what leads out of it: the moves to the phases in aside. The order of
 // phases, which is that of the type, is the order in which a life passes them.
 //
 // One step may move a room over several phases at once. A move that only shortens others that are
@@ -27,7 +27,7 @@ func (l *Log) Draw(phases, aside []string) (picture, table string, err error) {
 		switch {
 		case m.from != "" && place(m.from) < 0 || m.to != "" && place(m.to) < 0:
 			return "", "", fmt.Errorf("life: a move from %q to %q: one of them is no phase", m.from, m.to)
-		case slices.Contains(aside, m.to) && !slices.Contains(aside, m.from):
+		case slices.Contains(aside, m.to) && (!slices.Contains(aside, m.from) || l.comesBack(m.from, aside)):
 			out = append(out, m)
 		default:
 			ways = append(ways, m)
@@ -95,6 +95,16 @@ func (l *Log) table(phases, aside []string, out []move) string {
 		}
 	}
 	return b.String()
+}
+
+// comesBack says whether a life can go on from a phase in aside.
+func (l *Log) comesBack(p string, aside []string) bool {
+	for m := range l.seen {
+		if m.from == p && m.to != "" && !slices.Contains(aside, m.to) {
+			return true
+		}
+	}
+	return false
 }
 
 // touches says whether something came into a phase, and out of it.

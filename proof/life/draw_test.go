@@ -11,6 +11,7 @@ import (
 	"baton/proof/explore"
 	"baton/proof/life"
 	"baton/proof/relaysim"
+	"baton/proof/schedsim"
 	"baton/proof/sim"
 	"baton/proof/transcript"
 )
@@ -41,6 +42,13 @@ func watched(t *testing.T) (p, d, r *life.Log) {
 		y := sim.New(sc)
 		y.Prefill, y.Decode = p, d
 		whole(t, explore.Run(y, far))
+	}
+	for _, s := range schedsim.Scopes() {
+		if s.Name == "sched TERM two" || s.Name == "sched TERM pair" || s.Name == "sched PROMPT one slot" {
+			y := schedsim.New(s.Scope)
+			y.Log = d
+			whole(t, explore.Run(y, far))
+		}
 	}
 	legs := relaysim.Scope{Requests: 1, Limits: relay.Limits{MaxRunning: 1, MaxQueued: 1, MaxTries: 2, RetryBurst: 2}, Prefills: 2, Decodes: 2, Tokens: 1,
 		Causes: []room.Cause{room.WorkerLost, room.ClientError}, Gone: true, Silent: true}
@@ -76,9 +84,7 @@ func TestArchitectureShowsTheLives(t *testing.T) {
 		of[0] = append(of[0], i.String())
 	}
 	for i := decode.Phase(0); i <= decode.Failed; i++ {
-		if i < decode.Retracted || i > decode.Recomputing {
-			of[1] = append(of[1], i.String())
-		}
+		of[1] = append(of[1], i.String())
 	}
 	for i := relay.Phase(0); i <= relay.Closing; i++ {
 		of[2] = append(of[2], i.String())
@@ -89,7 +95,7 @@ func TestArchitectureShowsTheLives(t *testing.T) {
 		aside []string
 	}{
 		{"core/prefill", p, []string{"draining", "failed"}},
-		{"core/decode", d, []string{"draining", "failed"}},
+		{"core/decode", d, []string{"retracted", "draining", "failed"}},
 		{"core/relay", r, []string{"retrying", "closing"}},
 	} {
 		picture, table, err := core.log.Draw(of[i], core.aside)

@@ -6,10 +6,13 @@ import (
 
 	"baton/core/decode"
 	"baton/core/room"
+	"baton/proof/life"
 )
 
 // System explores one scope.
 type System struct {
+	Log *life.Log // sees what the core moves; nil: nobody looks
+
 	scope   Scope
 	out     decode.Effects
 	answers int
@@ -162,7 +165,7 @@ func (y *System) do(w *World, ev decode.Event) error {
 	y.answers, y.took = 0, y.took[:0]
 	y.out.Reset()
 	y.before.look(w)
-	w.core.Step(0, ev, &y.out)
+	y.Log.Decode(w.core, &ev, func() { w.core.Step(0, ev, &y.out) })
 	for i := range y.out.List {
 		if err := y.effect(w, &y.out.List[i]); err != nil {
 			return err
