@@ -70,7 +70,7 @@ func livesOfPrefill(t testing.TB, dir string, seed uint64, steps int) (file stri
 		}
 	}
 	for i := range steps {
-		n := 1 + r.IntN(i/8+1)
+		n := 1 + i/10 + r.IntN(4)
 		id := room.ID(1000 + n)
 		lease := room.Lease{Boot: room.Boot(1 + n%2), Seq: uint64(n)}
 		tokens := 1 + n*37%150

@@ -16,6 +16,7 @@ import (
 
 	"baton/core/relay"
 	"baton/core/room"
+	"baton/proof/replay"
 	"baton/serve/leg"
 	"baton/serve/observe/logrules"
 	"baton/serve/openai"
@@ -213,6 +214,13 @@ func newRig(t *testing.T, pairs int, change func(*Config)) *rig {
 	if change != nil {
 		change(&c)
 	}
+	// What the core was told leads a fresh one to the same decisions, whatever the test does.
+	c.Record = t.TempDir()
+	t.Cleanup(func() {
+		if _, err := replay.All(c.Record); err != nil {
+			t.Error(err)
+		}
+	})
 	g, err := New(c)
 	if err != nil {
 		t.Fatal(err)

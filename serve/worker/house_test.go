@@ -20,6 +20,7 @@ import (
 
 	"baton/core/room"
 	"baton/engine/sample"
+	"baton/proof/replay"
 	"baton/serve/leg"
 	"baton/serve/observe"
 )
@@ -55,6 +56,7 @@ func start(t testing.TB, role string, blocks int, options ...option) (*Worker, *
 func startServed(t testing.TB, role string, s *Served, options ...option) *Worker {
 	t.Helper()
 	c := Config{Role: role, Secret: secret, Canary: true, Log: quiet()}
+	recording(t, &c)
 	for _, o := range options {
 		o(&c)
 	}
@@ -68,6 +70,20 @@ func startServed(t testing.TB, role string, s *Served, options ...option) *Worke
 		}
 	})
 	return w
+}
+
+// recording has a worker record what its core is told; at the end of the test a fresh core is told
+// the same and must do the same. Benchmarks go without.
+func recording(t testing.TB, c *Config) {
+	if _, ok := t.(*testing.T); !ok {
+		return
+	}
+	c.Record = t.TempDir()
+	t.Cleanup(func() {
+		if _, err := replay.All(c.Record); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // stopNow closes a worker without grace.

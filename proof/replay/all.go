@@ -1,0 +1,35 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"baton/serve/recorder"
+)
+
+// All replays every trace of a directory. The error says what is wrong with any: with those that
+// cannot be read, those that differ, with the life of their rooms, and those from which events
+// are missing. A directory without traces is an error too, for it shows nothing.
+func All(dir string) (reports []*Report, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*"+recorder.Suffix))
+	if err != nil || len(files) == 0 {
+		return nil, errors.Join(err, fmt.Errorf("replay: no trace in %s", dir))
+	}
+	var wrong []error
+	for _, file := range files {
+		r, err := Check(file)
+		switch {
+		case err != nil:
+			wrong = append(wrong, err)
+			continue
+		case r.Differs != nil:
+			chart, err := r.Differs.Draw(r)
+			wrong = append(wrong, fmt.Errorf("replay: %s\n%s", r, chart), err)
+		case r.End == recorder.EndOverrun || r.Panic != "":
+			wrong = append(wrong, fmt.Errorf("replay: %s", r))
+		}
+		reports = append(reports, r)
+	}
+	return reports, errors.Join(wrong...)
+}
