@@ -36,6 +36,7 @@ type ledger struct {
 	load    map[int32]int
 	answer  map[uint64]int32 // attempt that the answer is of, so far
 	opened  []Effect
+	others  []uint64 // requests that a test adds
 }
 
 func (w *ledger) step(ev Event) {
