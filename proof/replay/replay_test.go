@@ -40,7 +40,7 @@ func TestEveryChangeIsNoticed(t *testing.T) {
 		{`"kind":"settle"`, `"kind":"end"`, `  - recorded  {"kind":"end"`},
 		{`"kind":"end"`, `"kind":"end_half"`, `  + the core  {"kind":"end",`},
 		{`"blocks":"`, `"blocks":"7,`, `  - recorded`},
-		{`,"ok":true}`, `}`, `  + the core`},
+		{`,"ok":true}]},"effects":[{"kind":"write"`, `}]},"effects":[{"kind":"write"`, `  - recorded  {"kind":"write"`},
 		{`{"kind":"accept",`, `{"kind":"freed"},{"kind":"accept",`, `  + the core`},
 		{`"event":{"kind":"request"`, `"event":{"kind":"drain"`, `  + the core  no effect`},
 		{`"kind":"aborted","cause":"cancelled"`, `"kind":"aborted","cause":"overload"`, `"cause":"overload"`},
