@@ -131,9 +131,9 @@ func TestBadFlagsAreRefusedByName(t *testing.T) {
 }
 
 func TestWorkersGetWhatTheFleetWasGiven(t *testing.T) {
-	f := serveFlags{prefill: 1, decode: 1, threads: 3, model: "m.gguf", kv: "f32", level: "debug", batch: 5, running: 7, chunkTokens: 64, kvTokens: 99}
+	f := serveFlags{prefill: 1, decode: 1, threads: 3, model: "m.gguf", kv: "f32", level: "debug", batch: 5, running: 7, chunkTokens: 64, aheadTokens: 32, kvTokens: 99}
 	got := strings.Join(f.workerArgs("decode", "decode-0"), " ")
-	want := "worker --role decode --name decode-0 --model m.gguf --log-level debug --threads 3 --kv-tokens 99 --workers 2 --kv f32 --chunk-tokens 64 --max-running 5 --max-queued-requests 7 --child"
+	want := "worker --role decode --name decode-0 --model m.gguf --log-level debug --threads 3 --kv-tokens 99 --workers 2 --kv f32 --chunk-tokens 64 --ahead-tokens 32 --max-running 5 --max-queued-requests 7 --child"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -35,6 +35,7 @@ type serveFlags struct {
 	prefill, decode, threads       int
 	unified                        int
 	kvTokens, chunkTokens, batch   int
+	aheadTokens                    int
 	running, queued                int
 	timeout, drain, keepalive      time.Duration
 	bodyBytes                      int64
@@ -101,6 +102,7 @@ Twice: everything stops at once. Exit codes: 0 every request ended, 1 some did n
 	fl.IntVar(&f.kvTokens, "kv-tokens", 0, "tokens in each worker's KV pool (default: all workers' pools share half of the memory that is free)")
 	fl.StringVar(&f.kv, "kv", "bf16", "number format of the KV cache: bf16 or f32")
 	fl.IntVar(&f.chunkTokens, "chunk-tokens", 512, "prompt tokens per engine step")
+	fl.IntVar(&f.aheadTokens, "ahead-tokens", worker.AheadDefault, aheadHelp)
 	fl.IntVar(&f.batch, "max-batch", 32, "requests that one worker computes at the same time")
 	fl.IntVar(&f.running, "max-running", 256, "requests that hold workers at the same time; more wait")
 	fl.IntVar(&f.queued, "max-queued-requests", 1024, "requests that may wait; more get 429")
@@ -129,7 +131,7 @@ func (f *serveFlags) check() error {
 		v       int
 		lo, max int
 	}{{"threads", f.threads, 0, worker.ThreadsMax}, {"kv-tokens", f.kvTokens, 0, worker.KVTokensMax},
-		{"chunk-tokens", f.chunkTokens, room.BlockTokens, worker.ChunkMax}, {"max-batch", f.batch, 1, worker.RunningMax},
+		{"chunk-tokens", f.chunkTokens, room.BlockTokens, worker.ChunkMax}, {"max-batch", f.batch, 1, worker.RunningMax}, {"ahead-tokens", f.aheadTokens, 1, worker.AheadMax},
 		{"prefill", f.prefill, 0, worker.WorkersMax}, {"decode", f.decode, 0, worker.WorkersMax}, {"unified", f.unified, 0, worker.WorkersMax},
 		{"max-running", f.running, 1, worker.QueuedMax}, {"max-queued-requests", f.queued, 0, worker.QueuedMax}} {
 		if flag.v < flag.lo || flag.v > flag.max {
@@ -263,7 +265,7 @@ func (f *serveFlags) workerArgs(role, name string) []string {
 	}
 	args := []string{"worker", "--role", role, "--name", name, "--model", f.model, "--log-level", f.level,
 		"--threads", strconv.Itoa(threads), "--kv-tokens", strconv.Itoa(f.kvTokens), "--workers", strconv.Itoa(f.workers()), "--kv", f.kv,
-		"--chunk-tokens", strconv.Itoa(f.chunkTokens), "--max-running", strconv.Itoa(f.batch),
+		"--chunk-tokens", strconv.Itoa(f.chunkTokens), "--ahead-tokens", strconv.Itoa(f.aheadTokens), "--max-running", strconv.Itoa(f.batch),
 		// A worker holds at most what the gateway lets run; then only the gateway refuses.
 		"--max-queued-requests", strconv.Itoa(f.running), "--child"}
 	if f.noPrefixCache {

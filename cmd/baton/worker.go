@@ -97,6 +97,7 @@ Twice: everything stops at once.`,
 	fl.IntVar(&c.Sizes.MaxRunning, "max-running", worker.RunningDefault, "rooms that compute at the same time")
 	fl.IntVar(&c.Sizes.MaxQueued, "max-queued-requests", worker.QueuedDefault, "rooms that may wait; more get 429")
 	fl.IntVar(&c.Sizes.ChunkTokens, "chunk-tokens", worker.ChunkDefault, "prompt tokens per engine step")
+	fl.IntVar(&c.Sizes.AheadTokens, "ahead-tokens", worker.AheadDefault, aheadHelp)
 	fl.StringVar(&c.Sizes.KV, "kv", "bf16", "number format of the KV cache: bf16 or f32")
 	fl.BoolVar(&c.NoPrefixCache, "no-prefix-cache", false, "compute every prompt anew, as if nobody had asked it before")
 	fl.BoolVar(&c.Canary, "canary", false, "fill free blocks with a pattern and check it (slow)")
@@ -107,6 +108,10 @@ Twice: everything stops at once.`,
 	fl.MarkHidden("child")
 	return cmd
 }
+
+// aheadHelp teaches what the number trades.
+var aheadHelp = fmt.Sprintf("output tokens that a request has KV memory for ahead. Fewer let more requests run at once, and when memory is short "+
+	"the youngest is computed again later; %d reserves the longest output, and nothing ever is", worker.AheadMax)
 
 // secretMaker makes a good secret with what every Unix has.
 const secretMaker = `od -An -tx1 -N32 /dev/urandom | tr -d ' \n'`
@@ -140,7 +145,7 @@ func noZero(z *worker.Sizes) error {
 		name       string
 		v, lo, max int
 	}{{"max-running", z.MaxRunning, 1, worker.RunningMax}, {"max-queued-requests", z.MaxQueued, 1, worker.QueuedMax},
-		{"chunk-tokens", z.ChunkTokens, room.BlockTokens, worker.ChunkMax}, {"workers", z.Workers, 1, worker.WorkersMax}} {
+		{"chunk-tokens", z.ChunkTokens, room.BlockTokens, worker.ChunkMax}, {"ahead-tokens", z.AheadTokens, 1, worker.AheadMax}, {"workers", z.Workers, 1, worker.WorkersMax}} {
 		if flag.v == 0 {
 			return fmt.Errorf("--%s 0: want %d to %d", flag.name, flag.lo, flag.max)
 		}

@@ -30,6 +30,8 @@
 //	drain        of a room: its outcome is decided, and it waits for what still touches its
 //	             memory (a step, a write, a receiver). Of a worker or gateway: nothing new is
 //	             taken, what lives may end
+//	retract      to take a room's blocks and slot back on decode for an older room that needs a
+//	             block; it waits for blocks and its prompt and output so far are computed again
 //	slot         a right to compute on decode, one of RunningMax
 //
 //	boot id      one life of a worker process: random, new at every start

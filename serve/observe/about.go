@@ -26,6 +26,7 @@ type About struct {
 	MaxRunning  int    `json:"max_running"`
 	MaxQueued   int    `json:"max_queued"`
 	ChunkTokens int    `json:"chunk_tokens"`
+	AheadTokens int    `json:"ahead_tokens"`
 	KV          string `json:"kv"`
 	PID         int    `json:"pid"`
 }

@@ -27,6 +27,8 @@ type Metrics struct {
 	PrefixHits  prometheus.Counter // rooms that found some
 	Evicted     prometheus.Counter // cached blocks that gave way to rooms
 	Output      prometheus.Counter // output tokens made
+	Retractions prometheus.Counter // rooms that gave their blocks to an older one
+	Recomputed  prometheus.Counter // tokens whose KV was computed again for that
 	CanaryHits  prometheus.Counter // freed blocks that somebody wrote to
 	SlowReaders prometheus.Counter // rooms ended because their gateway did not read
 	LinkEnds    prometheus.Counter
@@ -65,6 +67,8 @@ func NewMetrics(role string, from Sources) *Metrics {
 	m.PrefixHits = counter("baton_prefix_hits_total", "Rooms that found a part of their prompt in the prefix cache.")
 	m.Evicted = counter("baton_prefix_evictions_total", "Cached blocks that gave way to rooms.")
 	m.Output = counter("baton_output_tokens_total", "Output tokens made.")
+	m.Retractions = counter("baton_retractions_total", "Times that a room gave its KV up for an older one that needed memory.")
+	m.Recomputed = counter("baton_recomputed_tokens_total", "Tokens whose KV was computed again after a retraction.")
 	m.CanaryHits = counter("baton_canary_hits_total", "Freed blocks that changed before they were given out again.")
 	m.SlowReaders = counter("baton_slow_readers_total", "Rooms ended because their gateway did not read.")
 	m.LinkEnds = counter("baton_link_ends_total", "Links that ended.")

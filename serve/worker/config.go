@@ -44,6 +44,7 @@ type Sizes struct {
 	MaxRunning  int    // rooms that may compute, write or generate at once; 0 is RunningDefault
 	MaxQueued   int    // rooms that may wait; 0 is QueuedDefault
 	ChunkTokens int    // prompt tokens in one engine step; 0 is ChunkDefault
+	AheadTokens int    // tokens of output for which a room has blocks ahead; 0 is AheadDefault, AheadMax is all of it
 	Threads     int    // of the engine; 0 is one per CPU of this process
 	KV          string // bf16 or f32; "" is bf16
 }
@@ -59,6 +60,10 @@ const (
 	WorkersDefault = 2
 	// ChunkDefault keeps a step near 0.1 s on two CPU threads at 1 B parameters.
 	ChunkDefault = 512
+	// AheadDefault is half of ChunkDefault: between a room's coming back and the next retraction
+	// every room makes as many tokens, so what is computed again costs a small part of the steps,
+	// and outputs are rarely as long as they may be.
+	AheadDefault = 256
 	// GraceDefault is Kubernetes' default termination grace (30 s) less the time to end.
 	GraceDefault = 25 * time.Second
 	// NoGrace ends live rooms at once: a moment, since 0 is the default.
@@ -68,6 +73,7 @@ const (
 	RunningMax  = 4096           // rooms; beyond it one step's table is larger than a chunk
 	QueuedMax   = 1 << 16        // rooms; each costs up to leg.BodyBytesMax while it waits
 	ChunkMax    = 1 << 14        // tokens; activations of a step grow with it
+	AheadMax    = room.TokensMax // tokens; no output is longer, so nothing is ever retracted
 	ThreadsMax  = kernel.TeamMax // what the engine takes
 	WorkersMax  = 1 << 10        // processes; far above what one machine can feed
 	KVTokensMax = 1 << 28        // tokens; far above any memory, keeps products inside an int
@@ -86,6 +92,7 @@ func (c Config) WithDefaults() Config {
 	set(&c.Sizes.MaxQueued, QueuedDefault)
 	set(&c.Sizes.Workers, WorkersDefault)
 	set(&c.Sizes.ChunkTokens, ChunkDefault)
+	set(&c.Sizes.AheadTokens, AheadDefault)
 	if c.Sizes.KV == "" {
 		c.Sizes.KV = "bf16"
 	}
@@ -132,6 +139,7 @@ func (s Sizes) check() error {
 	within("max running", s.MaxRunning, 1, RunningMax)
 	within("max queued", s.MaxQueued, 1, QueuedMax)
 	within("chunk tokens", s.ChunkTokens, room.BlockTokens, ChunkMax)
+	within("ahead tokens", s.AheadTokens, 1, AheadMax)
 	within("threads", s.Threads, 0, ThreadsMax)
 	within("workers", s.Workers, 1, WorkersMax)
 	if s.KVTokens != 0 {

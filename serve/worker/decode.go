@@ -97,6 +97,8 @@ func (n *decodeNode) do(x *decode.Effect, in *input) {
 		n.begin(x.Room)
 	case decode.Emit:
 		n.emit(x.Room)
+	case decode.Retract:
+		n.retract(x.Room)
 	case decode.Freed:
 		w.canary.freed(x.Blocks)
 	case decode.End:
@@ -113,7 +115,7 @@ func (n *decodeNode) job(items []decode.StepItem) *job {
 		e.start(it.From)
 		n.w.canary.used(it.Blocks)
 		j.items[i] = model.Item{Tokens: e.tokens[it.From:it.To], Pos: int(it.From), Table: it.Blocks, Want: it.Last || !it.Prefill}
-		j.parts[i] = part{room: it.Room, entry: e, generate: !it.Prefill}
+		j.parts[i] = part{room: it.Room, entry: e, generate: !it.Prefill, again: it.Again}
 	}
 	return j
 }
@@ -131,7 +133,11 @@ func (n *decodeNode) stepDone(j *job) decode.Event {
 			n.w.metrics.Output.Inc()
 			p.entry.push(p.choice.ID, p.piece)
 		default:
-			n.w.metrics.Prompt.Add(float64(len(it.Tokens)))
+			computed := n.w.metrics.Prompt
+			if p.again {
+				computed = n.w.metrics.Recomputed
+			}
+			computed.Add(float64(len(it.Tokens)))
 			if it.Want {
 				p.entry.first = newFirst(p.entry, p.choice)
 			}
@@ -184,6 +190,15 @@ func (n *decodeNode) emit(id room.ID) {
 		e.why = "the gateway did not read its answer, whose buffer is full"
 		n.todo = append(n.todo, decode.Event{Kind: decode.Abort, Room: id, Cause: room.Overload})
 	}
+}
+
+// retract says that a room waits for memory again. Its tokens, the state of its sampling and what
+// it said stay where they are: the room is computed again from them, and goes on.
+func (n *decodeNode) retract(id room.ID) {
+	e := n.w.room(id)
+	n.w.metrics.Retractions.Inc()
+	n.w.log.Info("room retracted", "room", id, "rid", e.req.RID, "worker", n.w.name, "after", n.w.now()-e.began,
+		"detail", fmt.Sprintf("%d tokens of prompt and %d of output will be computed again", len(e.req.Tokens), e.output))
 }
 
 func (n *decodeNode) end(id room.ID, o room.Outcome) {

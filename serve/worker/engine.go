@@ -128,6 +128,7 @@ type part struct {
 	room     room.ID
 	entry    *entry
 	generate bool // a token of the running output: push it into the sequence
+	again    bool // of a room that was retracted
 	sums     bool // blocks filled here will be moved
 	choice   sample.Choice
 	piece    sample.Piece

@@ -340,6 +340,6 @@ func (w *Worker) serveAbout(rw http.ResponseWriter, _ *http.Request) {
 		Model: w.served.Name, Boot: w.boot.String(), Role: w.cfg.Role, Name: w.name, Link: w.linkAddr,
 		Manifest: fmt.Sprintf("%016x", transfer.Sum(w.served.Manifest)), MaxModelLen: w.served.Context,
 		Vocab: w.served.Vocab, Blocks: w.served.Engine.Blocks(), BlockTokens: room.BlockTokens,
-		MaxRunning: z.MaxRunning, MaxQueued: z.MaxQueued, ChunkTokens: z.ChunkTokens, KV: z.KV, PID: os.Getpid(),
+		MaxRunning: z.MaxRunning, MaxQueued: z.MaxQueued, ChunkTokens: z.ChunkTokens, AheadTokens: z.AheadTokens, KV: z.KV, PID: os.Getpid(),
 	})
 }

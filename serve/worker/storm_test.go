@@ -28,8 +28,9 @@ func TestAStormWithDyingLinksForgetsNothing(t *testing.T) { storm(t, 40) }
 // are cut.
 func storm(t *testing.T, cutEvery int) {
 	p, f := start(t, Prefill, 24, sizes(4, 64, 32))
-	d1, _ := start(t, Decode, 24, sizes(4, 64, 32))
-	d2, _ := start(t, Decode, 32, sizes(3, 64, 64))
+	ahead := func(c *Config) { c.Sizes.AheadTokens = 4 }
+	d1, _ := start(t, Decode, 24, sizes(4, 64, 32), ahead)
+	d2, _ := start(t, Decode, 32, sizes(3, 64, 64), ahead)
 	ds := []*Worker{d1, d2}
 	wire := newProxy(t, p.Link(), -1)
 	r := rand.New(rand.NewPCG(*stormSeed, 78))
@@ -101,7 +102,7 @@ func storm(t *testing.T, cutEvery int) {
 	if hits == 0 || evicted == 0 {
 		t.Errorf("%v rooms found a part of their prompt, %v cached blocks gave way: the storm does not touch the cache", hits, evicted)
 	}
-	t.Log(outcomes, hits, evicted)
+	t.Log(outcomes, hits, evicted, "retractions:", counter(t, d1, "baton_retractions_total")+counter(t, d2, "baton_retractions_total"))
 }
 
 // gateway does what a gateway owes its workers: a leg that does not succeed ends the other one.

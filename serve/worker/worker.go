@@ -165,7 +165,7 @@ func (w *Worker) connect() error {
 		n.rec = recorded(w, cc, recorder.NewPrefill)
 		return nil
 	}
-	cc := decode.Config{Boot: w.boot, Blocks: blocks, QueuedMax: z.MaxQueued, RunningMax: z.MaxRunning, ChunkTokens: z.ChunkTokens}
+	cc := decode.Config{Boot: w.boot, Blocks: blocks, QueuedMax: z.MaxQueued, RunningMax: z.MaxRunning, ChunkTokens: z.ChunkTokens, AheadTokens: z.AheadTokens}
 	if err := cc.Check(); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
