@@ -86,6 +86,50 @@ func TestMutantsDie(t *testing.T) {
 	}
 }
 
+// TestKnownMistakesHaveMutants: whatever BUGS.md and the field say goes wrong in systems of this kind
+// is here, by the name of a patch.
+func TestKnownMistakesHaveMutants(t *testing.T) {
+	for mistake, names := range map[string][]string{
+		"the original bug":              {"01-original-bug"},
+		"forget on abort":               {"28-forget-on-abort", "16-computes-after-failure"},
+		"silent peer":                   {"23-silent-peer"},
+		"free too early":                {"02-release-while-writing", "03-drain-ignores-compute", "04-free-on-abort"},
+		"release by timer":              {"25-release-by-timer"},
+		"lost acknowledgement":          {"29-lost-acknowledgement"},
+		"lying acknowledgement":         {"24-lying-acknowledgement"},
+		"lease reuse after a restart":   {"30-lease-repeats-after-restart"},
+		"check, then write":             {"04-free-on-abort"},
+		"a chunk taken twice":           {"31-chunk-accepted-twice"},
+		"retry before the fence":        {"relay-03-retry-before-fence"},
+		"[DONE] and an error":           {"driver-01-done-behind-an-error", "driver-02-error-behind-done"},
+		"wrong blame":                   {"relay-07-client-error-blames"},
+		"poisoned prefix":               {"pool-07-failed-step-published", "pool-08-abort-in-mid-prefill-published", "pool-01-published-before-home"},
+		"load count released early":     {"fleet-04-load-released-early"},
+		"deadline counted per hop":      {"fleet-01-deadline-per-try", "fleet-02-moment-for-a-span", "fleet-07-deadline-per-hop", "driver-03-deadline-per-attempt"},
+		"released twice":                {"10-double-release", "relay-05-released-twice"},
+		"a late word revives the dead":  {"05-success-after-abort"},
+		"the word taken for the bytes":  {"07-word-without-chunks"},
+		"the echo taken for the cause":  {"relay-08-echo-taken-for-the-cause"},
+		"a key that forgets":            {"22-key-forgets-slots"},
+		"a room that nobody hears go":   {"27-half-room-goes-silently"},
+		"an answer begun twice":         {"relay-13-discard-forgotten"},
+		"whoever waits is not told":     {"relay-09-roster-unheard"},
+		"a place that is never given":   {"19-slot-leaks"},
+		"blocks that nobody gives back": {"21-blocks-leak-on-failure"},
+	} {
+		for _, name := range names {
+			text, err := os.ReadFile(name + ".patch")
+			if err != nil {
+				t.Errorf("%s: %v", mistake, err)
+				continue
+			}
+			if m, err := Parse(name, string(text)); err == nil && m.Open != "" {
+				t.Errorf("%s: nothing sees %s: %s", mistake, name, m.Open)
+			}
+		}
+	}
+}
+
 // prepare writes the changed files and returns the list by which the compiler takes them.
 func prepare(t *testing.T, m *Mutant, root string) string {
 	changed, err := m.Apply(func(name string) (string, error) {
