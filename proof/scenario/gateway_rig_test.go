@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"baton/core/blocks"
 	"baton/core/decode"
 	"baton/core/prefill"
 	"baton/core/relay"
@@ -13,6 +14,34 @@ import (
 // ask has a client send a request of so many prompt tokens for so many of output.
 func (r *rig) ask(name string, prompt, out int) *request {
 	return r.askWithin(name, prompt, out, relay.Budgets{Total: deadline})
+}
+
+// about has a client ask with a prompt that begins like all others of its topic, in all complete
+// blocks but the last; prefill gets the keys of them.
+func (r *rig) about(topic, name string, prompt, out int) *request {
+	q := r.askWithin(name, prompt, out, relay.Budgets{Total: deadline})
+	q.topic = topic
+	return q
+}
+
+// holds says what block i of a request's prompt holds.
+func (at *attempt) holds(i int32) stamp {
+	if at.topic != "" && int(i) < at.prompt/room.BlockTokens-1 {
+		return stamp{topic: at.topic, i: i}
+	}
+	return stamp{room: at.id, i: i}
+}
+
+// keys are those of the complete blocks of a request's prompt, if it has a topic.
+func (at *attempt) keys() (all []blocks.Key) {
+	for i := range int32(at.prompt / room.BlockTokens) {
+		if at.topic != "" {
+			var k blocks.Key
+			copy(k[:], fmt.Sprint(at.holds(i)))
+			all = append(all, k)
+		}
+	}
+	return all
 }
 
 func (r *rig) askWithin(name string, prompt, out int, b relay.Budgets) *request {
@@ -124,7 +153,7 @@ func (r *rig) open(e relay.Effect) {
 		}
 		until := at.arrived + at.budgets.Total
 		if e.Leg == relay.Prefill {
-			r.prefillOf(n).event(prefill.Event{Kind: prefill.Request, Room: at.id, Tokens: at.prompt, Deadline: until})
+			r.prefillOf(n).event(prefill.Event{Kind: prefill.Request, Room: at.id, Tokens: at.prompt, Keys: at.keys(), Deadline: until})
 			return
 		}
 		peer := slices.IndexFunc(r.prefills, func(p *prefillNode) bool { return p.id == at.worker[relay.Prefill] })

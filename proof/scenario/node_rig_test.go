@@ -25,10 +25,11 @@ type node struct {
 	step    []int32 // blocks that the step under way uses
 }
 
-// stamp says what a block holds: the KV of block i of a room's prompt.
+// stamp says what a block holds: the KV of block i of a room, or of all prompts about a topic.
 type stamp struct {
-	room room.ID
-	i    int32
+	topic string
+	room  room.ID
+	i     int32
 }
 
 func (n *node) begin(blocks int) {
@@ -42,7 +43,7 @@ func (n *node) quiet(idle bool, b blocks.Count, timers func(func(time.Duration, 
 	if !n.up {
 		return
 	}
-	if !idle || b.Free != b.Total || n.load != 0 {
+	if !idle || b.Free+b.Cached != b.Total || n.load != 0 {
 		n.r.Errorf("RELEASE: %s is idle %v, holds %+v, has a load of %d", n.name, idle, b, n.load)
 	}
 	for at, t := range timers {
@@ -148,6 +149,11 @@ func (n *prefillNode) compute(items []prefill.StepItem) {
 	for _, it := range items {
 		n.step = append(n.step, it.Blocks...)
 		results = append(results, prefill.Result{Room: it.Room, OK: true})
+		for b := range it.Cached / room.BlockTokens {
+			if at := r.attempts[it.Room]; n.stamps[it.Blocks[b]] != at.holds(b) {
+				r.Fatalf("OWN: %s finds %+v for its block %d", at.name, n.stamps[it.Blocks[b]], b)
+			}
+		}
 		r.asked[r.attempts[it.Room].name] += it.To - it.From
 	}
 	home := func(ok bool) {
@@ -158,7 +164,7 @@ func (n *prefillNode) compute(items []prefill.StepItem) {
 		for i, it := range items {
 			results[i].OK = ok
 			for b := it.From / room.BlockTokens; ok && int(b) < room.BlocksFor(int(it.To)); b++ {
-				n.stamps[it.Blocks[b]] = stamp{it.Room, b}
+				n.stamps[it.Blocks[b]] = r.attempts[it.Room].holds(b)
 			}
 		}
 		n.event(prefill.Event{Kind: prefill.StepDone, Results: results})
@@ -221,7 +227,7 @@ func (n *decodeNode) start() {
 	n.begin(n.r.dBlock)
 	n.r.boots++
 	n.boot, n.inside = n.r.boots, nil
-	n.core = decode.New(decode.Config{Boot: n.boot, Blocks: n.r.dBlock, QueuedMax: n.r.dQueued, RunningMax: n.r.slots, ChunkTokens: n.r.chunk})
+	n.core = decode.New(decode.Config{Boot: n.boot, Blocks: n.r.dBlock, QueuedMax: n.r.dQueued, RunningMax: n.r.slots, ChunkTokens: n.r.chunk, AheadTokens: n.r.ahead})
 }
 
 func (n *decodeNode) event(ev decode.Event) {
@@ -269,6 +275,8 @@ func (n *decodeNode) do(e decode.Effect) {
 	case decode.Emit:
 		at.made++
 		r.say(at, relay.Decode, "tokens", relay.Event{Kind: relay.Tokens, N: 1}, token{at, at.made - 1})
+	case decode.Retract:
+		r.yielded[at.name]++
 	case decode.Freed:
 		n.free(e.Blocks, func(b int32) bool {
 			return slices.ContainsFunc(n.inside, func(x *receiver) bool { return slices.Contains(x.blocks, b) })
@@ -315,7 +323,8 @@ func (n *decodeNode) first(at *attempt) {
 	n.r.push(&item{name: "begin " + at.name, do: func() { home(true) }, lost: func() { home(false) }})
 }
 
-// generate is an engine step: it reads the KV of every prompt in it when it comes home.
+// generate is an engine step: it reads the KV of every token before those that it computes when it
+// comes home, and leaves theirs.
 func (n *decodeNode) generate(items []decode.StepItem) {
 	r, life := n.r, n.id
 	for _, it := range items {
@@ -329,12 +338,15 @@ func (n *decodeNode) generate(items []decode.StepItem) {
 		var results []decode.Result
 		for _, it := range items {
 			at := r.attempts[it.Room]
-			for i := range room.BlocksFor(at.prompt) {
-				if got := n.stamps[it.Blocks[i]]; got != (stamp{it.Room, int32(i)}) {
+			for i := range int32(room.BlocksFor(int(it.From))) {
+				if got := n.stamps[it.Blocks[i]]; got != at.holds(i) {
 					r.Fatalf("OWN: block %d of %s holds %+v", i, at.name, got)
 				}
 			}
-			results = append(results, decode.Result{Room: it.Room, OK: ok, Finished: at.made+1 == at.out})
+			for i := it.From / room.BlockTokens; int(i) < room.BlocksFor(int(it.To)); i++ {
+				n.stamps[it.Blocks[i]] = at.holds(i)
+			}
+			results = append(results, decode.Result{Room: it.Room, OK: ok, Finished: !it.Prefill && at.made+1 == at.out})
 		}
 		n.event(decode.Event{Kind: decode.StepDone, Results: results})
 	}

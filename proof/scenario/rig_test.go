@@ -46,7 +46,8 @@ type rig struct {
 	dials    int
 	scrapped int              // chunks that nobody let in
 	tokens   []token          // of the line that is being heard
-	asked    map[string]int32 // tokens computed, by room
+	asked    map[string]int32 // tokens computed at prefill, by room
+	yielded  map[string]int   // how often decode took a room's blocks back
 	audit    bool             // every room that goes must be named by an end
 }
 
@@ -56,6 +57,7 @@ type shape struct {
 	pBlocks, dBlock int
 	chunk           int
 	slots           int // of a decode worker
+	ahead           int // tokens of output that decode gives blocks for ahead; 0: all of them
 	queued, dQueued int // rooms that may wait
 	limits          relay.Limits
 }
@@ -88,6 +90,7 @@ type request struct {
 	name    string
 	id      uint64
 	prompt  int
+	topic   string // what its prompt begins with; "": nobody else's does
 	out     int
 	budgets relay.Budgets
 	arrived time.Duration
@@ -116,7 +119,7 @@ type token struct {
 
 func newRig(t *testing.T, s shape) *rig {
 	t.Helper()
-	r := &rig{T: t, shape: s, relay: relay.New(s.limits), attempts: map[room.ID]*attempt{}, asked: map[string]int32{}}
+	r := &rig{T: t, shape: s, relay: relay.New(s.limits), attempts: map[room.ID]*attempt{}, asked: map[string]int32{}, yielded: map[string]int{}}
 	for range s.pairs[0] {
 		n := &prefillNode{node: node{r: r, name: fmt.Sprintf("p%d", len(r.prefills))}}
 		r.prefills = append(r.prefills, n)

@@ -106,7 +106,7 @@ func TestF25TheSourceStaysUntilItIsSent(t *testing.T) {
 	for i := range 8 {
 		kept := false
 		for _, st := range r.prefills[0].stamps {
-			kept = kept || st == stamp{a.room(1), int32(i)}
+			kept = kept || st == stamp{room: a.room(1), i: int32(i)}
 		}
 		if !kept {
 			t.Errorf("block %d of the request that waits was given away", i)

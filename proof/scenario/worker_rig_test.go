@@ -35,6 +35,14 @@ type oracle struct {
 	gate   chan struct{} // guarded by mu; steps wait until it is closed
 	held   chan struct{} // guarded by mu; closed when a step waits
 	steps  int           // guarded by mu
+	tokens int           // guarded by mu; computed
+}
+
+// computed says how many tokens steps had.
+func (o *oracle) computed() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.tokens
 }
 
 func (o *oracle) Block(i int32) []byte { return o.blocks[i] }
@@ -59,6 +67,9 @@ func (o *oracle) Step(items []model.Item) error {
 	o.mu.Lock()
 	gate, held := o.gate, o.held
 	o.steps++
+	for i := range items {
+		o.tokens += len(items[i].Tokens)
+	}
 	o.mu.Unlock()
 	if gate != nil {
 		select {
