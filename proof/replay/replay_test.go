@@ -243,7 +243,7 @@ func TestWhatIsNoTraceIsRefusedByNameAndLine(t *testing.T) {
 // FuzzReplay holds Y2: a file that came from anywhere is read, refused, or shown to differ.
 func FuzzReplay(f *testing.F) {
 	dir := f.TempDir()
-	for _, file := range []string{livesOfRelay(f, dir), livesOfPrefill(f, dir, 3, 200)} {
+	for _, file := range []string{livesOfRelay(f, dir), livesOfPrefill(f, dir, 3, 30)} {
 		b, err := os.ReadFile(file)
 		if err != nil {
 			f.Fatal(err)
