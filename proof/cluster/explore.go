@@ -40,7 +40,7 @@ func Scopes() []Named {
 		{"cluster PROMPT client leaves", false, faults(Faults{Leaves: 1}), prompt("cancelled", "prefill drains", "decode drains")},
 		{"cluster PROMPT step fails", false, faults(Faults{Steps: 1}), prompt("retry", "second attempt succeeds")},
 		{"cluster PROMPT wrong bytes", false, faults(Faults{Refuses: 1}), prompt(retried...)},
-		{"cluster PROMPT link breaks", false, faults(Faults{Breaks: 1}), prompt(retried...)},
+		{"cluster PROMPT link breaks", false, faults(Faults{Breaks: 1}), prompt(append(retried, "decode drains")...)},
 		{"cluster PROMPT worker crashes", false, faults(Faults{Crashes: 1}), prompt(append(retried, "decode drains")...)},
 		{"cluster PROMPT two chunks", night, with(func(sc *Scope) { sc.Short, sc.Blocks, sc.Faults = false, 2, Faults{Crashes: 1} }), prompt(append(retried, "decode drains")...)},
 		{"cluster PROMPT two requests", night, with(func(sc *Scope) {
