@@ -25,7 +25,7 @@ type row struct {
 	cells [3]string // at the gateway, at prefill, at decode, after the event
 }
 
-// rowsMax is what a person reads of a chart.
+// rowsMax is what a person reads of a chart, its head and its end included.
 const rowsMax = 20
 
 func (n *node) String() string { return fmt.Sprintf("%s %d", roleNames[n.role], n.at) }
@@ -189,7 +189,7 @@ func chart(p *plan, req int, verdict string) string {
 	w.run()
 	w.settleRow()
 	rows, waits := w.trace.rows, w.waits(req)
-	if most := rowsMax - len(waits) - 1; len(rows) > most {
+	if most := rowsMax - len(waits) - 2; len(rows) > most {
 		rows = slices.DeleteFunc(rows, func(r row) bool { return len(r.about) > 0 && !w.concerns(req, r.about) })
 		if cut := len(rows) - most + 1; cut > 1 {
 			head := most / 3

@@ -93,7 +93,12 @@ func (w *World) arrive(n *node, c *choice) {
 // clientGone lets a client leave, or be given up.
 func (w *World) clientGone(n *node, req int) {
 	r := &w.reqs[req]
-	if r.ended || r.lost || r.gone || !r.came {
+	switch {
+	case r.lost || r.gone || !r.came || !n.up || n.life != r.life:
+		return
+	case r.ended: // its answer was on the way: the core hears of it all the same
+		r.gone = true
+		w.stepG(n, relay.Event{Kind: relay.ClientGone, Req: uint64(req)})
 		return
 	}
 	w.sights.left(n, uint64(req))

@@ -20,6 +20,7 @@ const (
 	byNet
 	byPlane // byNet, between workers
 	byLink
+	byPeer // the other end of a link is gone
 	byBytes
 	byStep
 	byDrain
@@ -270,7 +271,7 @@ func (w *World) drain(n *node, c *choice) {
 	default:
 		w.stepD(n, decode.Event{Kind: decode.Drain})
 	}
-	w.queue.push(event{at: w.now + leavesAfter, kind: leaves, node: int32(n.id), life: n.life})
+	w.queue.push(event{at: w.now + min(leavesAfter, c.lasts), kind: leaves, node: int32(n.id), life: n.life})
 	if n.g != nil {
 		return
 	}

@@ -166,9 +166,9 @@ func (w *World) judgeOutcome(r *request, req int) {
 	case room.Deadline: // of the request, or of a budget
 		ok = took >= min(r.total, w.plan.budgets.FirstToken, w.plan.budgets.Gap)*97/100-time.Millisecond // workers hear of whole ones
 	case room.WorkerLost:
-		ok = w.hit(r, byCrash, byFreeze, byNet, byLink, byDrain)
+		ok = w.hit(r, byCrash, byFreeze, byNet, byLink, byPeer, byDrain)
 	case room.TransferFailed:
-		ok = w.hit(r, byBytes, byLink, byNet, byCrash, byFreeze)
+		ok = w.hit(r, byBytes, byLink, byPeer, byNet, byCrash, byFreeze)
 	case room.Internal:
 		ok = w.hit(r, byStep)
 	}

@@ -60,6 +60,13 @@ func (k *link) up(n *node) bool {
 	return k.pUp && k.pLife == n.life
 }
 
+func (k *link) lifeOf(n *node) uint32 {
+	if n == k.d {
+		return k.dLife
+	}
+	return k.pLife
+}
+
 func (k *link) peerOf(n *node) *node {
 	if n == k.d {
 		return k.p
@@ -195,8 +202,12 @@ func (w *World) linkMessage(n *node, m *message) {
 // endLink ends a connection at one end, and tells the other.
 func (w *World) endLink(n *node, k *link) {
 	w.sights.see(linkEnds)
-	w.struck(n, byLink)
-	w.struck(k.peerOf(n), byLink)
+	if peer := k.peerOf(n); peer.up && peer.life == k.lifeOf(peer) && !peer.leaving {
+		w.struck(n, byLink)
+		w.struck(peer, byLink)
+	} else {
+		w.struck(n, byPeer)
+	}
 	if n == k.p {
 		k.pUp = false
 		n.p.links = slices.DeleteFunc(n.p.links, func(x *link) bool { return x == k })

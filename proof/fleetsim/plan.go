@@ -296,6 +296,10 @@ func (p *plan) faults(r *rng) {
 				p.outage(r, c)
 				continue
 			}
+		case drain, replace:
+			if r.n(2) == 0 {
+				c.lasts = r.span(0, 30*time.Millisecond) // hardly any time
+			}
 		case stepFail:
 			c.a = someW()
 		case writeFail:
