@@ -76,7 +76,9 @@ func FuzzRoutes(f *testing.F) {
 			}
 			return
 		}
-		var e struct{ Error struct{ Message, Type string } }
+		var e struct {
+			Error struct{ Message, Type string }
+		}
 		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || at.Path != "/health" && (e.Error.Message == "" || e.Error.Type == "") {
 			t.Fatalf("%s %q: status %d: %s, %v", method, path, w.Code, w.Body, err)
 		}

@@ -47,15 +47,20 @@ type Client struct {
 // workers stand beside the gateway.
 func New() *Client {
 	dialer := &net.Dialer{Timeout: dialTimeout}
+	return Over(&http.Transport{
+		DialContext:            dialer.DialContext,
+		MaxIdleConnsPerHost:    idleConnsMax,
+		IdleConnTimeout:        idleAfter,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: headBytesMax,
+		WriteBufferSize:        32 << 10, // a prompt of 4,000 ids in one write
+	})
+}
+
+// Over returns a client whose legs go over t: tests have workers without sockets.
+func Over(t http.RoundTripper) *Client {
 	return &Client{http: &http.Client{
-		Transport: &http.Transport{
-			DialContext:            dialer.DialContext,
-			MaxIdleConnsPerHost:    idleConnsMax,
-			IdleConnTimeout:        idleAfter,
-			DisableCompression:     true,
-			MaxResponseHeaderBytes: headBytesMax,
-			WriteBufferSize:        32 << 10, // a prompt of 4,000 ids in one write
-		},
+		Transport:     t,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // U2
 	}}
 }
