@@ -13,14 +13,10 @@ func waits(t *testing.T, id string) {
 
 func TestF05OrphansInALaterStage(t *testing.T)             { waits(t, "F05") }
 func TestF06StagesApplyWhatTheyAgreedOn(t *testing.T)      { waits(t, "F06") }
-func TestF11AnAbortFindsTheCopyOnTheHost(t *testing.T)     { waits(t, "F11") }
-func TestF38ARetractedRequestIsANewAttempt(t *testing.T)   { waits(t, "F38") }
-func TestF53RecomputingStartsAtTheRightPlace(t *testing.T) { waits(t, "F53") }
 func TestF57AReadThatOutlivesItsLease(t *testing.T)        { waits(t, "F57") }
 func TestF61TwoProcessesHashABlockAlike(t *testing.T)      { waits(t, "F61") }
 func TestF68TheRankIsRemembered(t *testing.T)              { waits(t, "F68") }
 func TestF83ALostLeaseIsRegisteredAgain(t *testing.T)      { waits(t, "F83") }
-func TestF99TheWayBackToPrefill(t *testing.T)              { waits(t, "F99") }
 func TestF100WhatCannotMoveIsNotMoved(t *testing.T)        { waits(t, "F100") }
 func TestF111TheOverloadSignalIsTheWorkers(t *testing.T)   { waits(t, "F111") }
 func TestF113RemovalAndRestoreKeepTheirOrder(t *testing.T) { waits(t, "F113") }

@@ -23,8 +23,8 @@ import (
 )
 
 // Given a panic in any long-lived goroutine, when it happens, then the process ends, and whoever
-// supervises it starts another: nothing in the serving code recovers one. The two places that do
-// say so here, and pass every panic on that they did not cause.
+// supervises it starts another: nothing in the serving code recovers one. The places that do say so
+// here: two pass every panic on that they did not cause, one asks a number for its name.
 // LightLLM: PR #1474.
 func TestF34NothingLivesOnWithoutItsThreads(t *testing.T) {
 	var found []string
@@ -52,8 +52,8 @@ func TestF34NothingLivesOnWithoutItsThreads(t *testing.T) {
 		}
 	}
 	// A run that is held up sends its workers home by a panic of its own; a template's library
-	// panics on what a client wrote.
-	if want := []string{"engine/kernel/team.go", "engine/chat/render.go"}; !slices.Equal(sorted(found), sorted(want)) {
+	// panics on what a client wrote; a number in a trace may be in no table of names.
+	if want := []string{"engine/kernel/team.go", "engine/chat/render.go", "serve/recorder/form.go"}; !slices.Equal(sorted(found), sorted(want)) {
 		t.Errorf("recover is called in %v, want %v", found, want)
 	}
 }
