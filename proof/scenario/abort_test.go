@@ -278,53 +278,68 @@ func TestF09AResultUnderWayHasAnOwner(t *testing.T) {
 	}
 }
 
+// yields is an output that brings the last request of crowded to give its blocks back.
+const yields = 60
+
+// crowded has three requests, of which the last passes every phase there is: the first keeps the
+// only slot for long, the next one prefill's steps; with a long output the last has to wait for its
+// blocks, and in a tight pool it has to give them back.
+func crowded(t *testing.T, out int, seed uint64) (r *rig, first, next, last *request) {
+	s, prompt, more := small(), 400, 4
+	s.slots = 1
+	if out == yields {
+		s.dBlock, s.ahead, prompt, more = 24, 1, 100, 60
+	}
+	r = newRig(t, s)
+	if seed > 0 {
+		r.random = rand.New(rand.NewPCG(seed, 10))
+	}
+	if seed == 1 {
+		r.hold("open prefill a.1") // decode is first
+	}
+	return r, r.ask("first", 16, 60), r.ask("next", prompt, more), r.ask("a", 200, out)
+}
+
+// phases lists those of live rooms, as the types have them, but for those of a room that prefills
+// on decode from the beginning, which this rig has not.
+func phases() (all []string) {
+	for p := prefill.Phase(0); p < prefill.Succeeded; p++ {
+		all = append(all, "prefill "+p.String())
+	}
+	for p := decode.Phase(0); p < decode.Succeeded; p++ {
+		if p != decode.Unfilled && p != decode.Prefilling {
+			all = append(all, "decode "+p.String())
+		}
+	}
+	return all
+}
+
+// meet notes the phases in which a request's first room is.
+func (r *rig) meet(met map[string]bool, q *request) {
+	for _, n := range r.prefills {
+		met["prefill "+phase(n.core.Rooms, q.room(1))] = true
+	}
+	for _, n := range r.decodes {
+		met["decode "+phase(n.core.Rooms, q.room(1))] = true
+	}
+}
+
 // Given one request, when its client leaves behind each single event of its life, or one leg is
 // aborted there, once or twice, then nothing is left, and the next request has all it needs; and every
 // phase of both cores was met.
 // SGLang: PR #17483, PR #9817, PR #8587.
 func TestF10AbortInEveryState(t *testing.T) {
-	const yields = 60 // tokens of output that bring the request to give its blocks back
 	met := map[string]bool{}
 	play := func(after int, out int, seed uint64, abort func(*rig, *request)) bool {
-		s, prompt, more := small(), 400, 4
-		s.slots = 1
-		if out == yields {
-			s.dBlock, s.ahead, prompt, more = 24, 1, 100, 60
-		}
-		r := newRig(t, s)
-		if seed > 0 {
-			r.random = rand.New(rand.NewPCG(seed, 10))
-		}
-		if seed == 1 {
-			r.hold("open prefill a.1") // decode is first
-		}
-		// The first request keeps the only slot for long, the next one prefill's steps; with a long
-		// output the last has to wait for its blocks, and in a tight pool it has to give them back.
-		first, next := r.ask("first", 16, 60), r.ask("next", prompt, more)
-		a := r.ask("a", 200, out)
+		r, first, next, a := crowded(t, out, seed)
 		for range after {
 			if !r.step() {
 				return false
 			}
 		}
-		see := func(name string, v room.View) {
-			if v.Room == a.room(1) {
-				met[name+" "+v.Phase] = true
-			}
-		}
-		for v := range r.prefills[0].core.Rooms {
-			see("prefill", v)
-		}
-		for v := range r.decodes[0].core.Rooms {
-			see("decode", v)
-		}
+		r.meet(met, a)
 		abort(r, a)
-		for v := range r.decodes[0].core.Rooms {
-			see("decode", v)
-		}
-		for v := range r.prefills[0].core.Rooms {
-			see("prefill", v)
-		}
+		r.meet(met, a)
 		r.release()
 		r.quiet()
 		z := r.ask("z", 300, 20)
@@ -350,15 +365,9 @@ func TestF10AbortInEveryState(t *testing.T) {
 		for after := 0; play(after, 10, 0, func(r *rig, a *request) { abort(r, a); abort(r, a) }); after += 2 {
 		}
 	}
-	for p := prefill.Phase(0); p < prefill.Succeeded; p++ {
-		if !met["prefill "+p.String()] {
-			t.Errorf("no abort met a room in prefill's phase %v", p)
-		}
-	}
-	for p := decode.Phase(0); p < decode.Succeeded; p++ {
-		local := p == decode.Unfilled || p == decode.Prefilling
-		if !local && !met["decode "+p.String()] {
-			t.Errorf("no abort met a room in decode's phase %v", p)
+	for _, p := range phases() {
+		if !met[p] {
+			t.Errorf("no abort met a room in the phase of %s", p)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -146,34 +147,51 @@ func TestF26AReceiveThatNeverEndsStopsNobody(t *testing.T) {
 	r.quiet()
 }
 
-// Given a request, when behind any single event of its life everything that is under way is
-// lost for ever, on both sides, but for what touches memory, then each side ends it alone, in
-// time: no wait is without a limit.
+// Given rooms in every phase of the types, when behind any single event nothing comes any more that
+// one of them waits for, then each ends alone, in time, on both sides: no wait is without a limit but
+// that for what touches memory, which the transport and the engine bound.
 // vLLM: issue #35943.
 func TestF27EveryWaitHasALimit(t *testing.T) {
-	for after := 0; ; after++ {
-		r := newRig(t, small())
-		a := r.ask("a", 200, 6)
-		more := true
-		for i := 0; i < after && more; i++ {
-			more = r.step()
-		}
-		if !more {
-			return
-		}
-		r.hold("prealloc *", "cancel *", "settled *", "open *", "say *", "abort *", "head *", "linkend *", "dial *", "begin *")
-		r.advance(deadline)
-		if a.ends == 0 || a.outcome.Kind == room.Open {
-			t.Errorf("behind %d events the gateway still waits at %v", after, r.now)
-		}
-		// The transport and the engine bound what is under way in memory.
-		r.drop("begin *")
-		r.drop("head *")
-		r.run()
-		for name, live := range map[string]func(func(room.View) bool){"prefill": r.prefills[0].core.Rooms, "decode": r.decodes[0].core.Rooms} {
-			if p := phase(live, a.room(1)); p != "" {
-				t.Errorf("behind %d events %s still holds the room, %s", after, name, p)
+	met := map[string]bool{}
+	for _, out := range []int{10, 700, yields} {
+		for seed := range uint64(2) {
+			for after := 0; ; after += 1 + after/60 {
+				r, _, _, a := crowded(t, out, seed)
+				more := true
+				for i := 0; i < after && more; i++ {
+					more = r.step()
+				}
+				if !more {
+					break
+				}
+				r.meet(met, a)
+				r.hold("*")
+				r.advance(deadline)
+				for _, q := range r.requests {
+					if q.ends == 0 {
+						t.Errorf("%d, behind %d events: the gateway still waits with %s", out, after, q.name)
+					}
+				}
+				left := func(but string) {
+					for name, live := range map[string]func(func(room.View) bool){"prefill": r.prefills[0].core.Rooms, "decode": r.decodes[0].core.Rooms} {
+						for v := range live {
+							if v.Phase != but {
+								t.Errorf("%d, behind %d events: %s still has %s, %s", out, after, name, r.attempts[v.Room].name, v.Phase)
+							}
+						}
+					}
+				}
+				left("draining")
+				for _, memory := range []string{"step *", "write *", "body *", "head *", "begin *"} {
+					r.drop(memory)
+				}
+				left("")
 			}
+		}
+	}
+	for _, p := range phases() {
+		if !strings.HasSuffix(p, " draining") && !met[p] {
+			t.Errorf("nothing was withheld from a room in the phase of %s", p)
 		}
 	}
 }
