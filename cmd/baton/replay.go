@@ -92,7 +92,7 @@ func (p replayPlan) run(out io.Writer, args []string) error {
 	if film != nil {
 		check = film.Watch
 	}
-	began, events, bytes, differ := time.Now(), 0, int64(0), 0
+	began, events, bytes, differ, read := time.Now(), 0, int64(0), 0, 0
 	var unread []error
 	for _, f := range files {
 		r, err := check(f)
@@ -100,8 +100,11 @@ func (p replayPlan) run(out io.Writer, args []string) error {
 			unread = append(unread, err)
 			continue
 		}
+		read++
 		events, bytes = events+r.Events, bytes+r.Bytes
-		fmt.Fprintln(out, r)
+		if film == nil || r.Differs != nil || r.Panic != "" || r.End == recorder.EndOverrun {
+			fmt.Fprintln(out, r) // with a film the clean ones are a number only
+		}
 		if r.Differs != nil {
 			differ++
 			chart, err := r.Differs.Draw(r)
@@ -114,9 +117,11 @@ func (p replayPlan) run(out io.Writer, args []string) error {
 	took := max(time.Since(began).Seconds(), 1e-9)
 	verdict := "the cores did again what they did"
 	if differ > 0 {
-		verdict = fmt.Sprintf("%d FILES DIFFER", differ)
+		verdict = fmt.Sprintf("%d DIFFER", differ)
 	}
-	fmt.Fprintf(out, "%d files, %d events, %.1f MB in %.1f s (%.0f events/s): %s\n", len(files), events, float64(bytes)/1e6, took, float64(events)/took, verdict)
+	if read > 0 {
+		fmt.Fprintf(out, "%s, %s, %.1f MB in %.1f s (%.0f events/s): %s\n", count(read, "file"), count(events, "event"), float64(bytes)/1e6, took, float64(events)/took, verdict)
+	}
 	if film != nil {
 		chart, err := film.Draw()
 		if errors.Is(err, replay.ErrNotThere) {
@@ -125,11 +130,10 @@ func (p replayPlan) run(out io.Writer, args []string) error {
 		unread = append(unread, err)
 		fmt.Fprint(out, chart)
 	}
-	if err := errors.Join(unread...); differ == 0 {
-		return err
-	} else {
+	if err = errors.Join(unread...); differ > 0 {
 		return exitError{exitBroken, err}
 	}
+	return err
 }
 
 // traces are the files that are named, and those of the directories that are.

@@ -26,6 +26,8 @@ type reel struct {
 	head recorder.Header
 	file string
 	reqs []uint64 // requests of the gateway that belong to it
+	part bool     // it has a part in it
+	knew int      // rooms of the film when the file was read
 	rows []row
 }
 
@@ -60,7 +62,7 @@ func (f *Film) Watch(file string) (*Report, error) {
 	l := &reel{file: file}
 	r, err := play(file, func(m *moment) { f.link(l, m) })
 	if err == nil {
-		l.head = r.Head
+		l.head, l.knew = r.Head, len(f.rooms)
 		f.reels = append(f.reels, l)
 	}
 	return r, err
@@ -70,13 +72,12 @@ func (f *Film) Watch(file string) (*Report, error) {
 func (f *Film) link(l *reel, m *moment) {
 	var says mentions
 	says.of(m.event)
-	ours := f.rid != "" && m.rid == f.rid || slices.ContainsFunc(says.reqs, func(q uint64) bool { return slices.Contains(l.reqs, q) })
-	if f.room != 0 {
-		ours = slices.Contains(says.rooms, f.room)
-	}
+	ours := f.rid != "" && m.rid == f.rid || slices.ContainsFunc(says.rooms, func(id room.ID) bool { return slices.Contains(f.rooms, id) }) ||
+		f.rid != "" && slices.ContainsFunc(says.reqs, func(q uint64) bool { return slices.Contains(l.reqs, q) })
 	if !ours {
 		return
 	}
+	l.part = true
 	if len(l.reqs) < roomsMax {
 		l.reqs = unique(append(l.reqs, says.reqs...))
 	}
@@ -97,7 +98,7 @@ func (f *Film) Draw() (string, error) {
 				keys = append(keys, uint64(id))
 			}
 		}
-		if len(keys) == 0 {
+		if len(keys) == 0 || !l.part && l.knew == len(f.rooms) {
 			continue
 		}
 		if err := f.shoot(i, keys, 1<<62); err != nil {

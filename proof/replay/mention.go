@@ -68,13 +68,15 @@ func unique(keys []uint64) (all []uint64) {
 // about writes what a value says of one room or request: its kind, then what is not zero. Of a
 // list it takes the parts that name the key.
 func about(x any, key uint64) string {
-	v := reflect.ValueOf(x).Elem()
-	_, relayed := x.(*relay.Event)
-	if _, ok := x.(*relay.Effect); ok {
-		relayed = true
+	t := teller{key: key, kind: kindOf(x)}
+	switch x.(type) {
+	case *relay.Event:
+		t.relayed = true
+	case *relay.Effect:
+		t.relayed, t.follows = true, t.kind != "place"
 	}
-	words := []string{kindOf(x)}
-	(&teller{key, relayed, words[0]}).tell(&words, v)
+	words := []string{t.kind}
+	t.tell(&words, reflect.ValueOf(x).Elem())
 	return strings.Join(words, " ")
 }
 
@@ -99,6 +101,7 @@ func kindOf(x any) string {
 type teller struct {
 	key     uint64
 	relayed bool
+	follows bool // an effect of a gateway, which is about the attempt that the event named
 	kind    string
 }
 
@@ -106,7 +109,7 @@ func (t *teller) tell(words *[]string, v reflect.Value) {
 	say := func(format string, a ...any) { *words = append(*words, fmt.Sprintf(format, a...)) }
 	for i := range v.NumField() {
 		f, name := v.Field(i), strings.ToLower(v.Type().Field(i).Name)
-		if f.IsZero() && !t.zeros(name) || name == "kind" || name == "req" {
+		if f.IsZero() && !t.zeros(name) || name == "kind" || name == "req" || t.follows && (name == "attempt" || name == "room") {
 			continue
 		}
 		switch x := f.Interface().(type) {

@@ -3,8 +3,8 @@ package recorder
 import "time"
 
 const (
-	// FileMax bounds a file: an hour of one worker under a storm of short requests, some hours of
-	// ordinary load, and small enough to be sent to somebody.
+	// FileMax bounds a file: a quarter of an hour of a storm (300 KB/s for each gateway and decode
+	// worker, at some 270 bytes an event), hours of ordinary load, and packed it can be sent.
 	FileMax = 256 << 20
 
 	// LineMax bounds a line: a step of 4,096 rooms, with block tables of 4 KB each.
