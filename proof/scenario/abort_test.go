@@ -236,14 +236,15 @@ func TestF08ARejectedRequestTakesNoPart(t *testing.T) {
 }
 
 // Given a prompt of four chunks, when the abort lands before, inside and behind the step of any
-// chunk, then its blocks come back once, behind the step's result.
+// chunk, then its blocks come back once, behind the step's result, and a prompt that begins alike
+// finds of it what was computed, and no more.
 // SGLang: PR #36926.
 func TestF09AResultUnderWayHasAnOwner(t *testing.T) {
 	for chunk := range 4 {
 		for _, when := range []string{"before", "inside", "behind"} {
 			r := newRig(t, small())
 			r.hold("step p0", "write *")
-			a := r.ask("a", 256, 2)
+			a := r.about("it", "a", 256, 2)
 			r.run()
 			for range chunk {
 				r.deliver("step p0")
@@ -273,6 +274,12 @@ func TestF09AResultUnderWayHasAnOwner(t *testing.T) {
 			r.want(room.Cancelled, a)
 			if got := int(r.asked["a.1"]); got > 64*(chunk+2) {
 				t.Errorf("chunk %d, %s: %d tokens were computed for nobody", chunk, when, got)
+			}
+			b := r.about("it", "b", 256, 2) // it finds what is whole (OWN is the rig's)
+			r.quiet()
+			r.want(room.NoCause, b)
+			if found, most := 256-int(r.asked["b.1"]), int(r.asked["a.1"]); found > most || found == 0 && chunk > 0 {
+				t.Errorf("chunk %d, %s: the next one found %d tokens, %d were computed before", chunk, when, found, most)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"baton/core/blocks"
 	"baton/core/decode"
 	"baton/core/prefill"
 	"baton/core/relay"
@@ -301,63 +302,88 @@ func TestF51AWriteThatWaitedIsNotSent(t *testing.T) {
 }
 
 // Given a prompt of six blocks, the last partly full, of which decode says that it has the first
-// so many, when prefill sends the rest, then every block that is written carries the index that
-// decode misses, once, and none that it has.
+// so many, and prefill has found the first so many in its cache, all pairs, when prefill sends the
+// rest, then every block that is written carries the index that decode misses, once, and none that
+// it has, and nothing is computed that was found.
 // vLLM: issue #48633, PR #48758.
 func TestF52TheRightEndIsTrimmed(t *testing.T) {
 	for have := range 6 {
-		for _, chunk := range []int{16, 32, 64} {
-			c := prefill.New(prefill.Config{Blocks: 8, QueuedMax: 4, RunningMax: 4, ChunkTokens: chunk})
-			const id, tokens = room.ID(5), 90
-			lease := room.Lease{Boot: 3, Seq: 1}
-			events := []prefill.Event{
-				{Kind: prefill.Request, Room: id, Tokens: tokens, Deadline: deadline},
-				{Kind: prefill.Prealloc, Prealloc: room.Prealloc{Room: id, Lease: lease, Conn: 1, Tokens: tokens, From: 16 * have, Left: deadline}},
-			}
-			var table []int32
-			next, last, settled := have, false, room.Settled{}
-			for len(events) > 0 {
-				var out prefill.Effects
-				c.Step(0, events[0], &out)
-				events = events[1:]
-				for _, e := range out.List {
-					switch e.Kind {
-					case prefill.Step:
-						table = e.Items[0].Blocks
-						events = append(events, prefill.Event{Kind: prefill.StepDone, Results: []prefill.Result{{Room: id, OK: true}}})
-					case prefill.Write:
-						for i, b := range e.Blocks {
-							if int(e.FirstBlock)+i != next || table[next] != b {
-								t.Fatalf("decode has %d: a write of block %d from %d, want block %d from %d", have, int(e.FirstBlock)+i, b, next, table[next])
-							}
-							next++
-						}
-						last = e.Last
-						events = append(events, prefill.Event{Kind: prefill.WriteDone, Room: id, Lease: lease, Chunk: e.Chunk, OK: true})
-					case prefill.Settle:
-						settled = e.Settled
-					}
-				}
-			}
-			if next != 6 || !last || settled.Outcome != room.Done() {
-				t.Errorf("decode has %d: written up to block %d, last %v, %+v", have, next, last, settled)
+		for warm := range 6 {
+			for _, chunk := range []int{16, 32, 64} {
+				trimmed(t, have, warm, chunk)
 			}
 		}
 	}
 }
 
-// Given pools that are nearly full, when 4,000 requests run, one in ten of whose clients leaves,
-// in random order, then every step read the KV of its own room, and everybody who stayed has
-// the whole answer.
+func trimmed(t *testing.T, have, warm, chunk int) {
+	const tokens = 90
+	c := prefill.New(prefill.Config{Blocks: 12, QueuedMax: 4, RunningMax: 4, ChunkTokens: chunk})
+	var keys []blocks.Key
+	for i := range tokens / room.BlockTokens {
+		keys = append(keys, blocks.Key{byte(i + 1)})
+	}
+	// play runs one room, of which decode has the first blocks, and returns what came of it.
+	play := func(id room.ID, tokens, have int) (next int, computed int32, last bool, settled room.Settled) {
+		lease := room.Lease{Boot: 3, Seq: uint64(id)}
+		events := []prefill.Event{
+			{Kind: prefill.Request, Room: id, Tokens: tokens, Keys: keys[:tokens/room.BlockTokens], Deadline: deadline},
+			{Kind: prefill.Prealloc, Prealloc: room.Prealloc{Room: id, Lease: lease, Conn: 1, Tokens: tokens, From: 16 * have, Left: deadline}},
+		}
+		var table, written []int32 // of the first step, and of the writes
+		next = have
+		for len(events) > 0 {
+			var out prefill.Effects
+			c.Step(0, events[0], &out)
+			events = events[1:]
+			for _, e := range out.List {
+				switch e.Kind {
+				case prefill.Step:
+					table = e.Items[0].Blocks
+					computed += e.Items[0].To - e.Items[0].From
+					events = append(events, prefill.Event{Kind: prefill.StepDone, Results: []prefill.Result{{Room: id, OK: true}}})
+				case prefill.Write:
+					if int(e.FirstBlock) != next {
+						t.Fatalf("decode has %d, prefill %d, chunks of %d: a write from block %d, want %d", have, warm, chunk, e.FirstBlock, next)
+					}
+					next += len(e.Blocks)
+					written = append(written, e.Blocks...)
+					last = e.Last
+					events = append(events, prefill.Event{Kind: prefill.WriteDone, Room: id, Lease: lease, Chunk: e.Chunk, OK: true})
+				case prefill.Settle:
+					settled = e.Settled
+				}
+			}
+		}
+		for i, b := range written {
+			if table[have+i] != b {
+				t.Fatalf("decode has %d, prefill %d, chunks of %d: block %d is written from %d, want %d", have, warm, chunk, have+i, b, table[have+i])
+			}
+		}
+		return next, computed, last, settled
+	}
+	if warm > 0 {
+		play(1, 16*warm, 0)
+	}
+	next, computed, last, settled := play(2, tokens, have)
+	if next != 6 || !last || settled.Outcome != room.Done() || int(computed) != tokens-16*warm {
+		t.Errorf("decode has %d, prefill %d, chunks of %d: written up to block %d, last %v, %+v, %d tokens computed", have, warm, chunk, next, last, settled, computed)
+	}
+}
+
+// Given pools that are nearly full, prompts that begin alike, and answers that outgrow decode, when
+// 4,000 requests run, one in ten of whose clients leaves, in random order, then every step read the
+// KV of its own tokens, and everybody who stayed has the whole answer.
 // SGLang: issue #23020.
 func TestF55TheLastAnswerIsAsRightAsTheFirst(t *testing.T) {
 	s := medium()
-	s.pBlocks, s.dBlock = 64, 64
+	s.pBlocks, s.dBlock, s.ahead = 64, 32, 1
 	r := newRig(t, s)
 	r.random = rand.New(rand.NewPCG(55, 1))
 	var stay, open []*request
 	for i := range 4000 {
-		q := r.ask(fmt.Sprintf("a%d", i), 16+r.random.IntN(150), 1+r.random.IntN(8))
+		topic := []string{"", "this", "that", "it"}[r.random.IntN(4)]
+		q := r.about(topic, fmt.Sprintf("a%d", i), 16+r.random.IntN(150), 1+r.random.IntN(40))
 		if r.random.IntN(10) == 0 {
 			for range r.random.IntN(40) {
 				r.step()
@@ -376,4 +402,11 @@ func TestF55TheLastAnswerIsAsRightAsTheFirst(t *testing.T) {
 	}
 	r.quiet()
 	r.want(room.NoCause, stay...)
+	computed, prompts := int32(0), int32(0)
+	for _, at := range r.attempts {
+		computed, prompts = computed+r.asked[at.name], prompts+int32(at.prompt)
+	}
+	if computed > prompts*9/10 || len(r.yielded) < 100 {
+		t.Errorf("%d of %d tokens were computed, %d rooms gave blocks back: the pools were not tight", computed, prompts, len(r.yielded))
+	}
 }

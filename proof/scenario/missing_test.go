@@ -14,7 +14,6 @@ func waits(t *testing.T, id string) {
 func TestF05OrphansInALaterStage(t *testing.T)             { waits(t, "F05") }
 func TestF06StagesApplyWhatTheyAgreedOn(t *testing.T)      { waits(t, "F06") }
 func TestF57AReadThatOutlivesItsLease(t *testing.T)        { waits(t, "F57") }
-func TestF61TwoProcessesHashABlockAlike(t *testing.T)      { waits(t, "F61") }
 func TestF68TheRankIsRemembered(t *testing.T)              { waits(t, "F68") }
 func TestF83ALostLeaseIsRegisteredAgain(t *testing.T)      { waits(t, "F83") }
 func TestF100WhatCannotMoveIsNotMoved(t *testing.T)        { waits(t, "F100") }

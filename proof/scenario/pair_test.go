@@ -324,3 +324,35 @@ func TestF62APairSaysWhatOneWorkerSays(t *testing.T) {
 	}
 	empty(t, p, d, u)
 }
+
+// Given five lives of a prefill worker, each of which names blocks in a way of its own, when twenty
+// prompts that begin alike go through each and one decode worker, then each life finds what it has
+// computed itself and nothing else, decode takes what it is sent without a name, and nothing that
+// was received is left over.
+// LMCache: PR #1133, issue #1547.
+func TestF61NamesOfBlocksStayInTheirProcess(t *testing.T) {
+	d, do := startWorker(t, worker.Decode, 64, "layout")
+	begin := prompt(70)
+	for life := range 5 {
+		p, po := startWorker(t, worker.Prefill, 64, "layout")
+		for i := range 20 {
+			before := po.computed()
+			q := legOf(append(append([]int32(nil), begin...), prompt(3+i)...), 3)
+			_, dec := both(t, p, d, q)
+			if got, want := dec.ended(room.NoCause).ids, follow(q.Tokens, 3, do.vocab); !slices.Equal(got, want) {
+				t.Errorf("life %d, prompt %d: %v, want %v", life, i, got, want)
+			}
+			cached := 64
+			if i == 0 {
+				cached = 0
+			}
+			if n := po.computed() - before; dec.end.Cached != cached || n != len(q.Tokens)-cached {
+				t.Errorf("life %d, prompt %d: %d of %d tokens are called cached, %d were computed; want %d", life, i, dec.end.Cached, len(q.Tokens), n, cached)
+			}
+		}
+		empty(t, p, d)
+	}
+	if b := snapshot(t, d).Worker.Blocks; b.Held != 0 || b.Free+b.Cached != b.Total {
+		t.Errorf("decode has %+v when all is over", b)
+	}
+}

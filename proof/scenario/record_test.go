@@ -130,6 +130,23 @@ func TestTheRecordIsComplete(t *testing.T) {
 	}
 }
 
+// An entry that cannot happen here is a line of BUGS.md, with the reason.
+func TestTheFieldRecordHasWhatCannotHappen(t *testing.T) {
+	page, err := os.ReadFile("../../BUGS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, why := range Unfit {
+		found := false
+		for line := range strings.Lines(string(page)) {
+			found = found || strings.HasPrefix(line, "| "+id+" |") && strings.HasSuffix(line, "| "+why+" |\n")
+		}
+		if !found {
+			t.Errorf("BUGS.md has no line %q with the reason %q", id, why)
+		}
+	}
+}
+
 // What is said to be proven elsewhere is a test that exists.
 func TestProofsElsewhereExist(t *testing.T) {
 	for id, tests := range Elsewhere {

@@ -14,23 +14,28 @@ import (
 // receiver is off; what comes later lands nowhere.
 // NIXL: PR #2047; Mooncake: PR #398, PR #2738.
 func TestF35InProgressForEverIsNotQuiet(t *testing.T) {
-	s := small()
-	s.dBlock = 8
-	r := newRig(t, s)
-	r.hold("body a.1#1")
-	a := r.ask("a", 112, 16)
-	r.advance(5 * time.Second)
-	r.now = deadline - time.Second
-	b := r.ask("b", 112, 16)
-	r.advance(time.Second)
-	r.want(room.Deadline, a)
-	r.advance(8 * time.Second) // whatever timer there is
-	if held := r.decodes[0].core.Blocks().Held; held != 8 || r.attempts[b.room(1)].made > 0 {
-		t.Errorf("%d blocks are held with a receiver inside, want 8; the next room has %d tokens", held, r.attempts[b.room(1)].made)
+	for _, told := range []bool{true, false} { // by the gateway, or by its own clock
+		s := small()
+		s.dBlock = 8
+		r := newRig(t, s)
+		r.hold("body a.1#1")
+		if !told {
+			r.hold("abort decode a.1")
+		}
+		a := r.ask("a", 112, 16)
+		r.advance(5 * time.Second)
+		r.now = deadline - time.Second
+		b := r.ask("b", 112, 16)
+		r.advance(time.Second)
+		r.want(room.Deadline, a)
+		r.advance(8 * time.Second) // whatever timer there is
+		if held := r.decodes[0].core.Blocks().Held; held != 8 || r.attempts[b.room(1)].made > 0 {
+			t.Errorf("told %v: %d blocks are held with a receiver inside, want 8; the next room has %d tokens", told, held, r.attempts[b.room(1)].made)
+		}
+		r.release()
+		r.quiet()
+		r.want(room.NoCause, b)
 	}
-	r.release()
-	r.quiet()
-	r.want(room.NoCause, b)
 }
 
 // Given a decode pool for two requests, when both of their clients leave and a third waits, then

@@ -97,17 +97,20 @@ func TestF25TheSourceStaysUntilItIsSent(t *testing.T) {
 	s.pBlocks, s.slots = 16, 8
 	r := newRig(t, s)
 	r.hold("write a.1#*")
-	a := r.ask("a", 128, 1)
+	a := r.about("it", "a", 128, 1)
 	r.run()
 	var others []*request
 	for i := range 4 {
-		others = append(others, r.ask(fmt.Sprintf("b%d", i), 64, 1))
+		others = append(others, r.about(fmt.Sprint(i), fmt.Sprintf("b%d", i), 64, 1))
 	}
 	r.run()
+	if n := r.prefills[0].core.Blocks(); n.Held+n.Cached != 16 {
+		t.Errorf("%+v: the pool is not full, nothing is in danger", n)
+	}
 	for i := range 8 {
 		kept := false
 		for _, st := range r.prefills[0].stamps {
-			kept = kept || st == stamp{room: a.room(1), i: int32(i)}
+			kept = kept || st == r.attempts[a.room(1)].holds(int32(i))
 		}
 		if !kept {
 			t.Errorf("block %d of the request that waits was given away", i)

@@ -28,7 +28,6 @@ var Missing = map[string]string{
 	"F05":  "sharded ranks",
 	"F06":  "sharded ranks",
 	"F57":  "a KV store beside the workers",
-	"F61":  "the prefix cache",
 	"F68":  "sharded ranks",
 	"F83":  "a discovery service",
 	"F100": "migration",
@@ -42,18 +41,16 @@ var Missing = map[string]string{
 
 // Partly names the part that one half of an entry still waits for; the other half is proven.
 var Partly = map[string]string{
-	"F09":  "the prefix cache",
+	"F11":  "a place in host memory for the KV of retracted rooms",
 	"F15":  "several gateways",
 	"F23":  "sharded ranks",
-	"F25":  "the prefix cache",
 	"F31":  "sharded ranks",
 	"F32":  "several gateways",
 	"F40":  "a circuit breaker with its pause and probe",
 	"F47":  "sharded ranks",
 	"F48":  "more than one engine step under way",
-	"F50":  "recomputing on decode",
-	"F52":  "the prefix cache",
-	"F55":  "the prefix cache and retraction",
+	"F50":  "a policy that lets decode compute what did not arrive",
+	"F53":  "a policy that lets decode compute what did not arrive",
 	"F73":  "tenants",
 	"F74":  "a signature between gateway and workers",
 	"F88":  "a generation through each new pair before it is ready",
@@ -63,7 +60,6 @@ var Partly = map[string]string{
 	"F101": "an abort-all for operators",
 	"F114": "several gateways",
 	"F119": "tenants",
-	"F130": "the prefix cache",
 	"F133": "times per stage",
 	"F135": "a refusal at arrival, by an estimate",
 }
