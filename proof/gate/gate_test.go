@@ -45,6 +45,9 @@ func TestGateHolds(t *testing.T) {
 				defer func() { <-turn }()
 				r := s.Run()
 				table.add(s.Name, r)
+				if nightly { // for whoever waits
+					t.Log(r.String())
+				}
 				if err := r.Err(); err != nil {
 					t.Fatalf("%s\n%v", &r, err)
 				}

@@ -79,7 +79,7 @@ func heard(r *request, ev relay.Event) room.Outcome {
 	switch {
 	case ev.Leg == relay.Prefill && ev.Outcome.Kind == room.Success:
 		return room.Outcome{}
-	case ev.Leg == relay.Prefill && r.got > 0:
+	case ev.Leg == relay.Prefill && r.got > 0 && r.of == ev.Attempt:
 		return room.Outcome{} // decode has everything
 	case ev.Leg == relay.Prefill && ev.Outcome.Cause == room.Cancelled && ev.Said && r.legs[relay.Decode].open():
 		return room.Outcome{} // an echo of decode's own end, which is on its way

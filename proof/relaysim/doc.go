@@ -10,4 +10,6 @@
 //
 // The world checks at every step what core/relay promises (G1 to G10), from outside: it keeps
 // its own count of ends, loads and open legs, and believes nothing that the core says of itself.
+// STREAM: a client gets the pieces of one attempt as they came, without gap or repeat, and behind
+// its one end nothing. CAUSE: a request ends by the first thing that its attempt was heard to fail by.
 package relaysim

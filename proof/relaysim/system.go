@@ -282,7 +282,7 @@ func (s *System) Key(w *World, b []byte) []byte {
 	for i := range w.requests {
 		r := &w.requests[i]
 		b = append(b, flag(r.arrived), r.order, flag(r.gone), flag(r.ended), r.got|flag(r.anew)<<7, byte(r.of), flag(r.waited), byte(r.placing), byte(r.attempt), byte(r.late[0]), byte(r.late[1]))
-		b = append(b, flag(r.looked), byte(r.prefill), byte(r.decode), byte(r.why.Cause), byte(len(r.excluded)))
+		b = append(b, flag(r.looked), byte(r.prefill), byte(r.decode), byte(r.why.Cause), byte(r.gap), byte(len(r.excluded)))
 		for _, x := range r.excluded {
 			b = append(b, byte(x)<<1|flag(slices.Contains(r.innocent, x)))
 		}

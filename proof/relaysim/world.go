@@ -59,6 +59,7 @@ type request struct {
 	got      uint8    // pieces in the answer; a client that streams has them
 	of       int32    // attempt that they are of
 	anew     bool     // pieces were taken back
+	gap      int32    // ghost: attempt of which a piece was heard and not handed on; 0 if none
 	ended    bool
 	outcome  room.Outcome
 	why      room.Outcome // ghost: the first failure of the current or last attempt that the gateway heard of
@@ -135,6 +136,9 @@ func (s *System) step(w *World, ev relay.Event) error {
 		s.due = w.due(ev, s.due)
 	}
 	s.Log.Relay(w.core, ev, func() { w.core.Step(now, ev, &out) })
+	if err := w.streams(ev, out.List); err != nil {
+		return err
+	}
 	last := uint8(0)
 	for _, e := range out.List {
 		if err := s.perform(w, e); err != nil {
@@ -148,6 +152,30 @@ func (s *System) step(w *World, ev relay.Event) error {
 		}
 	}
 	return s.check(w, ev)
+}
+
+// streams checks that what the gateway hands on is what it has just heard, all of it and once: a
+// piece that it dropped may not be followed by another.
+func (w *World) streams(ev relay.Event, out []relay.Effect) error {
+	forwards := 0
+	for _, e := range out {
+		if e.Kind == relay.Forward {
+			forwards++
+			if ev.Kind != relay.Tokens || e.Req != ev.Req || e.Attempt != ev.Attempt || forwards > 1 {
+				return fmt.Errorf("STREAM: request %d gets tokens that did not come just now, or twice", e.Req)
+			}
+		}
+	}
+	if ev.Kind != relay.Tokens {
+		return nil
+	}
+	r := w.of(ev.Req)
+	if forwards == 0 {
+		r.gap = ev.Attempt
+	} else if r.gap == ev.Attempt {
+		return fmt.Errorf("STREAM: request %d gets tokens behind others that it did not get", ev.Req)
+	}
+	return nil
 }
 
 // now stands still: no core may compare clocks beyond the order of its timers.
@@ -211,7 +239,7 @@ func (s *System) perform(w *World, e relay.Effect) error {
 		if r.ended {
 			return fmt.Errorf("G1: request %d ends twice, %s after %s", e.Req, e.Outcome, r.outcome)
 		}
-		r.ended, r.outcome, r.why = true, e.Outcome, room.Outcome{}
+		r.ended, r.outcome, r.why, r.gap = true, e.Outcome, room.Outcome{}, 0
 		if !slices.Contains(s.due, due{e.Req, e.Outcome}) {
 			return fmt.Errorf("CAUSE: request %d ends as %s, and the first cause that it may have is %v", e.Req, e.Outcome, s.due)
 		}

@@ -11,7 +11,8 @@
 //	wire         a set of messages: deliver, deliver and keep (any number of times), lose
 //	data plane   a write returns, its chunk's header is read, its body is placed, or it is
 //	             lost: four events, ordered by nothing but cause. A write may fail cleanly, or
-//	             be reported failed and arrive all the same. Bytes may be wrong.
+//	             be reported failed and arrive all the same. Bytes may be wrong. In one scope
+//	             a chunk comes twice, as on no stream that we have (Again).
 //	connections  numbered; each side notices an end by itself; a silent one may be ended by
 //	             each side; decode dials the next one
 //	engines      one step at a time, which may fail; prompts are cut by the budget, and in
@@ -40,7 +41,11 @@
 //	and      nothing is written under a lease after its final word, or before it is computed
 //
 // The causes of failures and the numbers of blocks are no part of a state: no decision
-// depends on them. What the scopes do not reach: more than two rooms or one pair, more than
-// two chunks in scopes with faults, crashes of both sides together with faults of the data
-// plane, and what drivers do wrong.
+// depends on them. Where two rooms are alike, runs in which decode hears of the second first are
+// left out (Alike): they are mirror images.
+//
+// What the scopes do not reach: more than two rooms; more than one pair (proof/cluster has two, and
+// the gateway's core with them); more than two chunks where a side crashes; crashes of both sides
+// together with wrong bytes, failed steps or clients that leave; two rooms with a lossy network;
+// and what drivers do wrong.
 package sim
