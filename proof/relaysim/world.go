@@ -170,9 +170,10 @@ func (w *World) streams(ev relay.Event, out []relay.Effect) error {
 		return nil
 	}
 	r := w.of(ev.Req)
-	if forwards == 0 {
+	switch {
+	case forwards == 0 && !r.ended && !r.legs[relay.Decode].closed: // else the gateway had given it up
 		r.gap = ev.Attempt
-	} else if r.gap == ev.Attempt {
+	case forwards > 0 && r.gap == ev.Attempt:
 		return fmt.Errorf("STREAM: request %d gets tokens behind others that it did not get", ev.Req)
 	}
 	return nil
