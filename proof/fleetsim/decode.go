@@ -145,8 +145,8 @@ func (w *World) doD(n *node, e *decode.Effect) {
 
 // stalls lets a client leave that sees its stream stand still.
 func (w *World) stalls(n *node, l *leg) {
-	if r := &w.reqs[l.req]; r.quits && n.rng.n(2) == 0 {
-		w.queue.push(event{at: w.now + n.rng.span(0, 40*time.Millisecond), kind: quits, node: int32(l.gw.id), life: l.gwLife, n: int32(l.req)})
+	if r := &w.reqs[l.req]; r.quits {
+		w.queue.push(event{at: w.now + n.rng.span(0, 80*time.Millisecond), kind: quits, node: int32(l.gw.id), life: l.gwLife, n: int32(l.req)})
 	}
 }
 

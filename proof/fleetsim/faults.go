@@ -163,7 +163,11 @@ func (w *World) heal(i int) {
 // crash ends a process at once. Its kernel resets what is connected to it.
 func (w *World) crash(n *node) {
 	w.sights.see(crashes + sight(n.role))
+	was := n.worker
 	w.vanish(n)
+	if n.role != gatewayRole {
+		w.look(was, pollAfter) // whoever keeps the fleet sees it end
+	}
 	n.vacant = n.followed
 }
 

@@ -214,7 +214,7 @@ func (w *World) judgeBlame(n *node, e *relay.Effect) {
 	}
 	w.sights.see(blamed)
 	m := n.g.member(e.Worker)
-	if m == nil {
+	if m == nil || m.worker != m.node.worker { // that life is over
 		return
 	}
 	for _, c := range []cause{byCrash, byFreeze, byNet, byLink, byDrain} {

@@ -44,6 +44,7 @@ type chunk struct {
 	last     bool
 	side     uint64   // last: the first token
 	wrong    bool     // last: the side data makes no sense
+	damaged  bool     // on the way
 	sums     []uint64 // per block, when it was computed
 	content  []uint64 // per block, when it was sent
 }
@@ -282,6 +283,7 @@ func (w *World) writtenP(n *node, k *link) {
 		m.chunk.wrong = true
 	default:
 		m.chunk.content[0] ^= 1
+		m.chunk.damaged = true
 	}
 	k.credit--
 	w.post(m)
@@ -391,6 +393,9 @@ func (w *World) leave(n *node, k *link, ok bool) {
 	ev.Kind = decode.ChunkOff
 	w.stepD(n, ev)
 	if ok {
+		if !x.damaged {
+			w.fail("OWN", w.of(x.room), "chunk %d of room %s has other bytes than were computed for it, and nobody damaged it on the way", x.n, x.room)
+		}
 		w.sights.see(chunkRefused)
 		w.struck(n, byBytes)
 		w.say(w.of(x.room), n, "wrong bytes in chunk %d", x.n)

@@ -224,7 +224,7 @@ func (p *plan) requests(r *rng, longest int) {
 			c.at = storm + r.span(0, 2*time.Millisecond)
 		}
 		if r.n(3) > 0 {
-			c.kin, c.alike = 1+r.n(4), r.n(c.size+1)
+			c.kin, c.alike = 1+i/8, c.size*(1+r.n(4))/4
 		}
 		if r.n(24) == 0 {
 			c.size = room.BlockTokens*max(p.blocks[0], p.blocks[1]) + r.n(100) // more than any pool holds
@@ -269,8 +269,11 @@ func (p *plan) faults(r *rng) {
 		}
 		switch c.kind {
 		case freeze:
-			if r.n(3) == 0 {
+			switch r.n(3) {
+			case 0:
 				c.lasts = 8*time.Second + r.span(0, 8*time.Second) // around the links' bound on silence
+			case 1:
+				c.a, c.lasts = someD(), 4*time.Second+r.span(0, time.Second) // beyond the budget between tokens
 			}
 		case slow:
 			c.size = 2 + r.n(30)
@@ -306,6 +309,13 @@ func (p *plan) faults(r *rng) {
 			c.a = someP()
 		}
 		p.choices = append(p.choices, c)
+	}
+	if r.n(3) == 0 { // bad memory in one machine
+		a := someP()
+		for range 4 {
+			near := p.choices[r.n(came)]
+			p.choices = append(p.choices, choice{kind: stepFail, at: near.at + r.span(0, 5*time.Millisecond), a: a})
+		}
 	}
 	if p.weather >= rough && r.n(3) == 0 { // PROMPT cannot hold then: a leg may wait for its deadline
 		for range 3 {
