@@ -17,7 +17,7 @@ func (c *Core) request(now time.Duration, ev *Event, out *Effects) {
 		return
 	}
 	e := c.add(ev.Room, NeedsBlocks, now, ev.Deadline)
-	e.peer, e.tokens, e.maxNew = ev.Peer, int32(ev.Tokens), int32(ev.MaxNew)
+	e.peer, e.tokens, e.maxNew, e.keys = ev.Peer, int32(ev.Tokens), int32(ev.MaxNew), ev.Keys
 	out.add(Effect{Kind: Accept, Room: e.id})
 	if e.peer == Local {
 		return
@@ -44,7 +44,7 @@ func (c *Core) refusal(ev *Event) room.Outcome {
 	case ev.Room == 0 || ev.Tokens < 1 || ev.MaxNew < 1 || ev.Tokens > room.TokensMax || ev.MaxNew > room.TokensMax,
 		room.BlocksFor(ev.Tokens+ev.MaxNew) > c.cfg.Blocks:
 		return room.Fail(room.ClientError)
-	case ev.Peer < Local:
+	case ev.Peer < Local, len(ev.Keys) > ev.Tokens/room.BlockTokens:
 		return room.Fail(room.Internal)
 	case c.draining, waiting >= c.cfg.QueuedMax:
 		return room.Fail(room.Overload)
@@ -218,11 +218,13 @@ func (c *Core) giveBlocks(now time.Duration, out *Effects) {
 		if e.phase != NeedsBlocks && e.phase != Retracted {
 			continue
 		}
-		n := c.wants(e)
-		if !line.Take(n) {
+		n, prefix := c.wants(e), e.prefix()
+		found, idle := c.pool.Find(prefix)
+		if !line.Take(n - found + idle) {
 			return
 		}
-		e.blocks = c.pool.Take(n)
+		e.blocks = append(c.pool.Match(prefix), c.pool.Take(n-found)...)
+		e.filledTo = int32(found * room.BlockTokens)
 		if e.phase == Retracted {
 			c.move(e, Regranted, now)
 			continue

@@ -74,6 +74,10 @@
 //	    token under way, no lease that waits (the pins of D3).
 //	D13 It comes to an end (sched.S6 to S8): whoever is let in has room for AheadTokens, nobody
 //	    yields but for an older one, and what is waited for never waits for the one who waits.
+//	D14 No poisoned prefix (blocks.B7). Blocks of a prompt are published when the step that filled
+//	    them came home well and its room was not given up; those that came over a link when the
+//	    first token has shown that both legs are of one prompt. A room that computes here, also
+//	    one that was retracted, takes what it finds and computes the rest, at least one token.
 //
 // The tombstone answers a Request that its Abort overtook. Cancel and the repeated Prealloc
 // are there for speed: the explorer finds nothing that breaks without them.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"baton/core/blocks"
 	"baton/core/room"
 )
 
@@ -22,6 +23,7 @@ type entry struct {
 	lease     room.Lease   // zero until blocks are given, and for local rooms
 	conn      room.Conn    // data connection that the lease is bound to
 	blocks    []int32      // block table from token 0; nil while none are held
+	keys      []blocks.Key // of its first blocks, the driver's; nil: it uses no cache
 	chunks    []chunk      // let in under the lease, in order of arrival
 	inside    int32        // of these, a receiver is inside
 	filled    int32        // blocks placed

@@ -3,6 +3,7 @@ package decode
 import (
 	"time"
 
+	"baton/core/blocks"
 	"baton/core/room"
 )
 
@@ -62,6 +63,7 @@ type Event struct {
 	Room       room.ID
 	Peer       int32         // Request, LinkUp, LinkFailed; LinkEnd for traces alone
 	Tokens     int           // Request: length of the prompt
+	Keys       []blocks.Key  // Request: Keys[i] names tokens 0 to (i+1)·BlockTokens of it; never written again
 	MaxNew     int           // Request: most tokens of output, at least 1
 	Deadline   time.Duration // Request: when the request's time is over
 	Cause      room.Cause    // Abort, LinkFailed, Begun

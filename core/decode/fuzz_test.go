@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"baton/core/blocks"
 	"baton/core/room"
 )
 
@@ -26,6 +27,8 @@ type world struct {
 	kept    []kept
 	owed    map[room.ID]bool
 	blocked map[int32]room.ID // blocks that a receiver is inside of
+	keys    map[room.ID][]blocks.Key
+	bytes   map[int32]blocks.Key // what blocks hold; zero is anything
 }
 
 // kept is what an effect gave away, and a copy of it.
@@ -72,6 +75,7 @@ func (w *world) effect(ev Event, e *Effect) (places int) {
 			w.t.Fatal("a second or an empty step")
 		}
 		w.step = e.Items
+		w.starts()
 	case Begin:
 		w.begun = append(w.begun, e.Room)
 	case Emit:
@@ -121,14 +125,45 @@ func (w *world) audit() {
 		}
 	}
 	n := w.c.Blocks()
-	if n.Total != n.Free+n.Held+n.Cached+n.Quarantined || w.c.Idle() && (n.Free != n.Total || len(w.owed) > 0 || w.c.slots != 0) {
+	if n.Total != n.Free+n.Held+n.Cached+n.Quarantined || w.c.Idle() && (n.Free+n.Cached != n.Total || len(w.owed) > 0 || w.c.slots != 0) {
 		w.t.Fatalf("blocks %+v, idle %v, owed %v, slots %d", n, w.c.Idle(), w.owed, w.c.slots)
+	}
+}
+
+// starts checks the items of a step: of the prompt, what is read is the KV of its keys, and what is
+// about to be written is nobody else's.
+func (w *world) starts() {
+	writing := map[int32]bool{}
+	for _, it := range w.step {
+		keys := w.keys[it.Room]
+		for i, b := range it.Blocks[:min(int(it.From)/room.BlockTokens, len(keys))] {
+			if w.bytes[b] != keys[i] {
+				w.t.Fatalf("room %s reads in block %d what is not the KV of its tokens", it.Room, b)
+			}
+		}
+		for _, b := range it.Blocks[it.From/room.BlockTokens : room.BlocksFor(int(it.To))] {
+			if writing[b] || w.blocked[b] != 0 {
+				w.t.Fatalf("block %d is written by two", b)
+			}
+			writing[b] = true
+			w.bytes[b] = blocks.Key{}
+		}
+	}
+}
+
+// filled notes that blocks of a room's table hold its prompt now.
+func (w *world) filled(id room.ID, table []int32, from, to int) {
+	for n := from; n < min(to, len(w.keys[id])); n++ {
+		w.bytes[table[n]] = w.keys[id][n]
 	}
 }
 
 func (w *world) stepHome(bits byte) {
 	ev := Event{Kind: StepDone}
 	for i, it := range w.step {
+		if bits>>i&1 == 1 {
+			w.filled(it.Room, it.Blocks, int(it.From)/room.BlockTokens, int(it.To)/room.BlockTokens)
+		}
 		last := !it.Prefill && w.c.find(it.Room).made+1 == w.c.find(it.Room).maxNew
 		ev.Results = append(ev.Results, Result{Room: it.Room, OK: bits>>i&1 == 1, Finished: last || bits>>7 == 1})
 	}
@@ -171,6 +206,10 @@ func (w *world) receiverHome(i byte, k EventKind) {
 	e := w.c.find(ev.Room)
 	for _, b := range e.blocks[ev.FirstBlock : ev.FirstBlock+ev.N] {
 		delete(w.blocked, b)
+		w.bytes[b] = blocks.Key{}
+	}
+	if k == ChunkPlaced {
+		w.filled(ev.Room, e.blocks, int(ev.FirstBlock), int(ev.FirstBlock+ev.N))
 	}
 	if k == ChunkRefused {
 		ev.Kind = ChunkOff
@@ -200,6 +239,8 @@ func (w *world) linkEnd() {
 func FuzzEveryLegEnds(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 6, 1, 1, 7, 0, 0, 8, 0, 0, 1, 0, 1, 4, 1, 1, 3, 1, 1})
 	f.Add([]byte{0, 0, 3, 3, 1, 1, 4, 1, 1, 3, 1, 1, 3, 129, 1})
+	// Room 1 computes a prompt here; rooms 2 and 3 find it, and one of them is aborted in its step.
+	f.Add([]byte{0, 0, 52, 3, 127, 0, 3, 127, 0, 4, 1, 0, 3, 127, 0, 0, 1, 52, 0, 2, 52, 2, 1, 0, 3, 127, 0, 3, 127, 0, 4, 1, 0, 3, 127, 0})
 	f.Fuzz(func(t *testing.T, script []byte) {
 		legsEnd(t, script, 0)
 		legsEnd(t, script, 2) // blocks for two tokens ahead: rooms are retracted
@@ -207,7 +248,7 @@ func FuzzEveryLegEnds(f *testing.F) {
 }
 
 func legsEnd(t *testing.T, script []byte, ahead int) {
-	w := &world{t: t, owed: map[room.ID]bool{}, blocked: map[int32]room.ID{},
+	w := &world{t: t, owed: map[room.ID]bool{}, blocked: map[int32]room.ID{}, keys: map[room.ID][]blocks.Key{}, bytes: map[int32]blocks.Key{},
 		c: New(Config{Boot: 1, Blocks: 6, QueuedMax: 3, RunningMax: 2, ChunkTokens: 32, AheadTokens: ahead})}
 	for ; len(script) >= 3; script = script[3:] {
 		w.one(script[0], script[1], script[2])
@@ -238,7 +279,15 @@ func (w *world) one(kind, a, b byte) {
 	id := room.ID(a%5) + 1
 	switch kind % 14 {
 	case 0:
-		w.do(Event{Kind: Request, Room: id, Peer: int32(a/5%3) - 1, Tokens: int(b%96) - 1, MaxNew: int(b % 5), Deadline: time.Duration(b)})
+		ev := Event{Kind: Request, Room: id, Peer: int32(a/5%3) - 1, Tokens: int(b%96) - 1, MaxNew: int(b % 5), Deadline: time.Duration(b)}
+		if a < 220 { // rooms 1 to 3 begin alike, 4 and 5 too
+			prompt := []string{"abcdef", "abcxyz"}[(id-1)/3]
+			ev.Keys = keysOf(prompt[:max(0, ev.Tokens)/room.BlockTokens])
+		}
+		if w.c.find(id) == nil {
+			w.keys[id] = ev.Keys
+		}
+		w.do(ev)
 	case 1:
 		if len(w.leases) > 0 {
 			p := w.leases[int(a)%len(w.leases)]

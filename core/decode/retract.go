@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"baton/core/blocks"
 	"baton/core/room"
 	"baton/core/sched"
 )
@@ -14,6 +15,16 @@ import (
 // past is how many tokens of a room have KV, or need it, before its next decode item: the prompt
 // and the output so far, but for the newest token, which is that item's input.
 func (e *entry) past() int32 { return e.tokens + max(e.made, 1) - 1 }
+
+// prefix returns the keys of what a room that computes here may take from the cache: never all of
+// it, so that there is something to compute, whose logits may be wanted. One that waits for a
+// peer's chunks takes nothing.
+func (e *entry) prefix() []blocks.Key {
+	if e.peer != Local && e.phase != Retracted {
+		return nil
+	}
+	return e.keys[:min(len(e.keys), int(e.past()-1)/room.BlockTokens)]
+}
 
 // unsaid says that the first token is not known yet: for a room whose KV came over a link it came
 // with it.

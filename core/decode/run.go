@@ -24,6 +24,7 @@ func (c *Core) startStep(out *Effects) {
 		}
 		// The newest token has no KV yet: it stands at this position.
 		at := e.tokens + e.made - 1
+		c.pool.Own(e.blocks[at/room.BlockTokens : at/room.BlockTokens+1])
 		items = append(items, StepItem{Room: e.id, From: at, To: at + 1, Blocks: e.blocks})
 		e.inStep = true
 		budget.Decode()
@@ -37,6 +38,7 @@ func (c *Core) startStep(out *Effects) {
 	for _, p := range budget.Parts() {
 		e := &c.rooms[p.Slot]
 		to := e.filledTo + p.Tokens
+		c.pool.Own(e.blocks[e.filledTo/room.BlockTokens : room.BlocksFor(int(to))])
 		items = append(items, StepItem{Room: e.id, Prefill: true, From: e.filledTo, To: to, Last: to == e.past() && e.unsaid(),
 			Again: e.phase == Recomputing, Blocks: e.blocks})
 		e.inStep, e.stepTo = true, to
@@ -66,6 +68,7 @@ func (c *Core) stepDone(now time.Duration, results []Result, out *Effects) {
 		case e.phase == Generating:
 			c.emit(now, e, r.Finished, out)
 		default:
+			c.publish(e, e.filledTo, e.stepTo)
 			e.filledTo = e.stepTo
 			switch {
 			case e.filledTo < e.past():
@@ -78,6 +81,14 @@ func (c *Core) stepDone(now time.Duration, results []Result, out *Effects) {
 	}
 	if c.stepping != 0 {
 		c.impossible(nil, 0, "a step came home without all of its rooms")
+	}
+}
+
+// publish lets later rooms find the prompt's blocks between two tokens, which are filled (D14).
+func (c *Core) publish(e *entry, from, to int32) {
+	a, b := int(from/room.BlockTokens), min(int(to/room.BlockTokens), len(e.keys))
+	if a < b {
+		c.pool.Publish(e.blocks[a:b], e.keys[a:b])
 	}
 }
 
@@ -98,6 +109,9 @@ func (c *Core) begun(now time.Duration, ev *Event, out *Effects) {
 	case !ev.OK:
 		c.fail(now, e, room.Fail(room.TransferFailed), out) // the side data made no sense
 	default:
+		if e.peer != Local { // now its two legs are known to be of one prompt
+			c.publish(e, 0, e.tokens)
+		}
 		c.move(e, Generating, now)
 		c.emit(now, e, ev.Finished, out)
 	}

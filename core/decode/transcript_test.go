@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"baton/core/blocks"
 	"baton/core/room"
 	"baton/proof/transcript"
 )
@@ -45,7 +46,8 @@ func event(kind string, a *transcript.Args, now time.Duration) Event {
 		FirstBlock: int32(a.Num("first")), N: int32(a.Num("n")), OK: true, Cause: a.Cause(), Finished: a.Has("finished")}
 	switch kind {
 	case "request":
-		ev.Kind, ev.Tokens, ev.MaxNew, ev.Deadline = Request, a.Num("tokens"), a.Num("new"), now+a.Time("left")
+		prompt, _ := a.Text("prompt")
+		ev.Kind, ev.Tokens, ev.MaxNew, ev.Deadline, ev.Keys = Request, a.Num("tokens"), a.Num("new"), now+a.Time("left"), keysOf(prompt)
 	case "settled":
 		ev.Kind, ev.Settled = Settled, room.Settled{Room: id, Lease: l, Outcome: room.Done(), Chunks: a.Num("chunks")}
 		if ev.Cause != room.NoCause {
@@ -75,6 +77,15 @@ func event(kind string, a *transcript.Args, now time.Duration) Event {
 		}
 	}
 	return ev
+}
+
+// keysOf gives the keys of a prompt, a letter for the tokens of a complete block.
+func keysOf(prompt string) []blocks.Key {
+	keys := make([]blocks.Key, len(prompt))
+	for i := range keys {
+		copy(keys[i][:], prompt[:i+1])
+	}
+	return keys
 }
 
 func describe(e Effect) string {

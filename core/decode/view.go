@@ -71,6 +71,13 @@ func (c *Core) Ended(yield func(room.View) bool) {
 // Blocks counts the pool.
 func (c *Core) Blocks() blocks.Count { return c.pool.Count() }
 
+// Evicted is the number of cached blocks that gave way to rooms so far.
+func (c *Core) Evicted() uint64 { return c.pool.Evicted() }
+
+// Found is the block that a room would find under one key: for who checks the cache from
+// outside.
+func (c *Core) Found(k blocks.Key) (b int32, ok bool) { return c.pool.Found(k) }
+
 // Queues returns the state of each queue in room.DecodeQueues, in that order.
 func (c *Core) Queues() [len(room.DecodeQueues)]room.QueueStat {
 	var all [len(room.DecodeQueues)]room.QueueStat
@@ -95,8 +102,8 @@ func (c *Core) Idle() bool { return c.live.Len() == 0 }
 func (c *Core) AppendState(b []byte) []byte {
 	b = append(b, byte(c.live.Len()), byte(c.tombs.Len()), byte(len(c.peers)), bit(c.draining))
 	// These follow from the rooms, if there is no mistake; here they let the explorer see one.
-	n := c.pool.Count()
-	for _, x := range [...]int{n.Free, n.Cached, n.Quarantined, int(c.slots), int(c.stepping)} {
+	b = c.pool.AppendState(b)
+	for _, x := range [...]int32{c.slots, c.stepping} {
 		b = binary.AppendUvarint(b, uint64(x))
 	}
 	for _, x := range c.count {
@@ -105,7 +112,16 @@ func (c *Core) AppendState(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(c.cfg.Boot))
 	b = binary.AppendUvarint(b, c.seq)
 	for i := c.live.First(); i != room.None; i = c.live.Next(i) {
-		b = c.rooms[i].appendState(b)
+		e := &c.rooms[i]
+		b = e.appendState(b)
+		n := len(e.keys)
+		b = binary.AppendUvarint(b, uint64(n))
+		if n > 0 { // the last key names them all
+			b = append(b, e.keys[n-1][:]...)
+			for _, block := range e.blocks {
+				b = c.pool.AppendBlock(b, block)
+			}
+		}
 	}
 	for i := range c.tombs.Len() {
 		s := c.tombs.At(i) // its lease is for people only
