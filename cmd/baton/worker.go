@@ -110,8 +110,8 @@ Twice: everything stops at once.`,
 }
 
 // aheadHelp teaches what the number trades.
-var aheadHelp = fmt.Sprintf("output tokens that a request has KV memory for ahead. Fewer let more requests run at once, and when memory is short "+
-	"the youngest is computed again later; %d reserves the longest output, and nothing ever is", worker.AheadMax)
+var aheadHelp = fmt.Sprintf("output tokens a request has KV memory for ahead: fewer let more run at once; when memory is short "+
+	"the youngest waits and is computed again; %d: all it may say, none ever is", worker.AheadMax)
 
 // secretMaker makes a good secret with what every Unix has.
 const secretMaker = `od -An -tx1 -N32 /dev/urandom | tr -d ' \n'`

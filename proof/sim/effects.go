@@ -315,6 +315,8 @@ func (y *System) effectD(w *world, x *decode.Effect) error {
 			return errors.New("STREAM: decode emits tokens of a leg that is over")
 		}
 		w.made[r]++
+	case decode.Retract:
+		w.shows |= 1 << sawRetract
 	case decode.Freed:
 		return y.freedD(w, x.Blocks)
 	case decode.End:
@@ -384,7 +386,8 @@ func (y *System) startD(w *world, items []decode.StepItem) error {
 	return nil
 }
 
-// beginD checks that all KV of a prompt is there, from one pass under the room's own lease.
+// beginD checks that all KV of a prompt is there, from one pass under the room's own lease, or
+// computed here after a retraction.
 func (y *System) beginD(w *world, r uint8) error {
 	var l room.Lease
 	for v := range w.d.Rooms {
@@ -407,7 +410,7 @@ func (y *System) beginD(w *world, r uint8) error {
 	if all != 1<<room.BlocksFor(y.scope.Tokens)-1 {
 		return fmt.Errorf("decode starts room %d on incomplete KV", r+1)
 	}
-	if l != (room.Lease{}) && lease(by.boot, by.seq) != l {
+	if l != (room.Lease{}) && by != (origin{}) && lease(by.boot, by.seq) != l {
 		return fmt.Errorf("OWN: decode starts room %d on KV of another lease", r+1)
 	}
 	if y.scope.Once {

@@ -166,6 +166,6 @@ func (y *System) newP(w *world) {
 
 func (y *System) newD(w *world) {
 	w.d = decode.New(decode.Config{
-		Boot: room.Boot(w.dInc), Blocks: y.scope.BlocksD, QueuedMax: roomsMax, RunningMax: y.scope.Slots, ChunkTokens: y.scope.ChunkTokens,
+		Boot: room.Boot(w.dInc), Blocks: y.scope.BlocksD, QueuedMax: roomsMax, RunningMax: y.scope.Slots, ChunkTokens: y.scope.ChunkTokens, AheadTokens: y.scope.Ahead,
 	})
 }

@@ -33,7 +33,9 @@ func Scopes() []Named {
 	once := func(sc *Scope) { sc.Twice, sc.Once = true, true }
 	// Two rooms share what holds one: a block, a slot, a step, a connection.
 	two := Scope{Rooms: 2, Tokens: 15, MaxNew: 1, BlocksP: 1, BlocksD: 1, Slots: 1, ChunkTokens: 16, Alike: true}
-	both := func(sc *Scope) { sc.BlocksP, sc.BlocksD, sc.Slots = 2, 2, 2 }    // both at once
+	both := func(sc *Scope) { sc.BlocksP, sc.BlocksD, sc.Slots = 2, 2, 2 } // both at once
+	// Both at once, but when the older grows, the younger has to yield.
+	retract := func(sc *Scope) { sc.BlocksP, sc.BlocksD, sc.Slots, sc.MaxNew, sc.Ahead = 2, 2, 2, 3, 1 }
 	three := func(sc *Scope) { sc.Tokens, sc.BlocksP, sc.BlocksD = 47, 3, 3 } // chunks
 	local := Scope{Rooms: 2, Local: true, Tokens: 31, MaxNew: 2, BlocksP: 1, BlocksD: 3, Slots: 1, ChunkTokens: 16, Abort: true, StepFails: true}
 	const gate, night = true, false
@@ -53,6 +55,8 @@ func Scopes() []Named {
 		{"PROMPT two rooms", gate, with(two, func(sc *Scope) { sc.GiveUp = true }), prompt(ends[:1])},
 		{"PROMPT two rooms abort", gate, with(two, func(sc *Scope) { sc.Abort, sc.GiveUp = true, true }), prompt(ends[:3])},
 		{"PROMPT two rooms, two slots", gate, with(with(two, both), func(sc *Scope) { sc.GiveUp = true }), prompt(ends[:1])},
+		{"PROMPT two rooms retract", gate, with(with(two, retract), func(sc *Scope) { sc.GiveUp = true }), prompt(and(ends[:1], "retracted"))},
+		{"PROMPT two rooms retract abort", night, with(with(two, retract), func(sc *Scope) { sc.Abort, sc.StepFails = true, true }), prompt(and(ends, "retracted"))},
 		{"PROMPT two rooms gateway", night, with(two, func(sc *Scope) {
 			sc.Abort, sc.GiveUp, sc.Gateway, sc.Tied, sc.Breaks, sc.StepFails = true, true, true, true, 1, true
 		}), prompt(ends)},
@@ -110,7 +114,7 @@ func Scopes() []Named {
 // cut prompts anew in every pass, and everything that may break. Seeds walk through it.
 func Crowd() Scope {
 	return Scope{
-		Rooms: 4, Tokens: 31, MaxNew: 2, BlocksP: 4, BlocksD: 6, Slots: 2, ChunkTokens: 48,
+		Rooms: 4, Tokens: 31, MaxNew: 3, BlocksP: 4, BlocksD: 6, Slots: 2, ChunkTokens: 48, Ahead: 1,
 		Twice: true, Lose: true, Abort: true, GiveUp: true, Gateway: true, WriteFails: true, WriteLate: true, Refuse: true,
 		StepFails: true, Silent: true, Resend: true, Recut: true, Drain: true, GiveUpP: true, Again: true, Leases: leasesMax, Conns: connsMax,
 		Breaks: 3, CrashP: 1, CrashD: 1, Forget: 4,

@@ -22,6 +22,7 @@ type Scope struct {
 	BlocksD     int // destination pool
 	Slots       int // rooms that may generate at once
 	ChunkTokens int
+	Ahead       int  // tokens of output that decode reserves ahead, 0 for all: rooms may be retracted
 	Local       bool // the unified role: decode prefills by itself, there is no prefill worker
 
 	Twice      bool  // messages may arrive any number of times
@@ -132,12 +133,13 @@ const (
 	sawCrash   // a worker is there again after a crash
 	sawForget  // a tombstone expired
 	sawBreak   // a connection ended
+	sawRetract // decode took a room's blocks back
 	witnesses
 )
 
 // Witnesses names what may be seen.
 func (y *System) Witnesses() []string {
-	return []string{"success", "deadline", "prefill aborted", "decode aborted", "failed", "chunk turned away", "prefill drains", "decode drains", "restart", "tombstone expires", "connection ends"}
+	return []string{"success", "deadline", "prefill aborted", "decode aborted", "failed", "chunk turned away", "prefill drains", "decode drains", "restart", "tombstone expires", "connection ends", "retracted"}
 }
 
 // Shows returns what the last event showed.

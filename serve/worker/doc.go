@@ -27,4 +27,8 @@
 //	    used again and at the end. A cached block holds live bytes, and no pattern
 //	W8  what a room finds of its prompt is the KV of exactly its tokens, by SHA-256, and of
 //	    requests with the same salt
+//	W9  a room that is retracted keeps its tokens, its sampling and its stop strings: it is computed
+//	    again from them, at its old positions, and its answer is bit for bit what it would have
+//	    been. (Where prefill workers use another family of kernels than decode's, the KV of its
+//	    prompt may differ in the last bits afterwards.)
 package worker
