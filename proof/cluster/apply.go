@@ -14,7 +14,7 @@ func (s *System) Apply(w *World, e Event) error {
 	switch e.Kind {
 	case arrive:
 		w.requests[e.A-1].arrived = true
-		return s.hear(w, relay.Event{Kind: relay.Arrive, Req: uint64(e.A), Budgets: relay.Budgets{Queue: far, Connect: far, FirstToken: far, Gap: far}})
+		return s.hear(w, relay.Event{Kind: relay.Arrive, Req: uint64(e.A), Budgets: relay.Budgets{Queue: far, Connect: far, FirstToken: far, Gap: far}, Buffered: e.A <= s.scope.Whole})
 	case leave:
 		w.left.Leaves--
 		w.requests[e.A-1].gone = true

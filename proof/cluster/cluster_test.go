@@ -43,6 +43,37 @@ func TestClusterNeedsNoTimer(t *testing.T) {
 	walk(t, New(sc), explore.PROMPT)
 }
 
+// TestClusterTakesBack: answers that are given in one piece are of one attempt, also when several
+// were begun.
+func TestClusterTakesBack(t *testing.T) {
+	sc := scope()
+	sc.Back, sc.Whole, sc.Faults.Steps = true, sc.Requests, 4
+	seen := discards{New(sc), new(int)}
+	for _, ask := range []explore.Question{explore.PROMPT, explore.TERM} {
+		for seed := range uint64(walks / 4) {
+			if r := explore.Walk(seen, ask, seed, 400); r.Broken != "" {
+				t.Fatalf("%s does not hold: %s\n%s", r.Broken, r.Reason, r.Chart)
+			}
+		}
+	}
+	if *seen.n == 0 {
+		t.Fatal("no answer was ever taken back")
+	}
+}
+
+// discards counts the answers that were taken back.
+type discards struct {
+	*System
+	n *int
+}
+
+func (x discards) Apply(w *World, e Event) error {
+	before := w.discards
+	err := x.System.Apply(w, e)
+	*x.n += w.discards - before
+	return err
+}
+
 // TestClusterServes: where nothing breaks, every request is served. Without it the walks above
 // could be about clusters that refuse everything.
 func TestClusterServes(t *testing.T) {

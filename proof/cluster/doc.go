@@ -10,7 +10,8 @@
 //	TERM     one end per request; nothing is left when all is over
 //	PROMPT   that takes no timer, although workers crash: the gateway's cores and the workers'
 //	         cores together notice everything
-//	STREAM   a client gets the tokens of one attempt, from the first, without gap or repeat
+//	STREAM   a client gets the tokens of one attempt, from the first, without gap or repeat, also
+//	         if its answer is given in one piece and attempts are taken back before
 //	OWN      decode begins on blocks that all came under the room's own lease
 //	QUIET    no block is freed while a receiver, a write or an engine step is inside
 //	RELEASE  every leg is released once, every pool is full again

@@ -21,6 +21,7 @@ type Scope struct {
 	Blocks   int  // of every pool
 	Limits   relay.Limits
 	Faults   Faults
+	Whole    int  // so many requests, the first ones, want their answer in one piece: an attempt may be taken back
 	Back     bool // a crashed worker is restarted for sure: without one for a request, only a timer ends it
 }
 
@@ -53,6 +54,7 @@ type World struct {
 	suspects []int32 // workers that the gateway blamed for being lost, and has not heard of since
 	left     Faults
 	hearing  int // index of the token that the gateway is hearing
+	discards int // answers that were taken back, for tests to see
 }
 
 type request struct {
@@ -258,6 +260,12 @@ func (s *System) ask(w *World, e *relay.Effect) error {
 		}
 		r.forwarded++
 		r.attempt = e.Attempt
+	case relay.Discard:
+		if int(e.Req) > s.scope.Whole || r.ended || r.forwarded == 0 || e.Attempt != r.attempt {
+			return fmt.Errorf("STREAM: attempt %d is taken back from request %d, which has %d tokens of attempt %d", e.Attempt, e.Req, r.forwarded, r.attempt)
+		}
+		r.forwarded = 0
+		w.discards++
 	case relay.End:
 		return s.end(r, e)
 	case relay.Release:
