@@ -74,6 +74,15 @@ func (c *Core) Blocks() blocks.Count { return c.pool.Count() }
 // Evicted is the number of cached blocks that gave way to rooms so far.
 func (c *Core) Evicted() uint64 { return c.pool.Evicted() }
 
+// Table returns the blocks of a room and how many of its tokens were found or computed here: for
+// who checks the cache from outside.
+func (c *Core) Table(id room.ID) (table []int32, filled int32) {
+	if e := c.find(id); e != nil {
+		return e.blocks, e.filledTo
+	}
+	return nil, 0
+}
+
 // Found is the block that a room would find under one key: for who checks the cache from
 // outside.
 func (c *Core) Found(k blocks.Key) (b int32, ok bool) { return c.pool.Found(k) }

@@ -54,11 +54,14 @@ func Scopes() []Scope {
 		all = append(all, scope(s.Name, s.Nightly, func() *relaysim.System { return relaysim.New(s.Scope) }, s.Options))
 	}
 	for _, s := range poolsim.Scopes() {
-		if s.Crowd != nil {
+		switch {
+		case s.Crowd != nil:
 			all = append(all, scope(s.Name, s.Nightly, func() *poolsim.Holders { return poolsim.NewHolders(*s.Crowd) }, s.Options))
-			continue
+		case s.House != nil:
+			all = append(all, scope(s.Name, s.Nightly, func() *poolsim.Locals { return poolsim.NewLocals(*s.House) }, s.Options))
+		default:
+			all = append(all, scope(s.Name, s.Nightly, func() *poolsim.Rooms { return poolsim.NewRooms(*s.Rooms) }, s.Options))
 		}
-		all = append(all, scope(s.Name, s.Nightly, func() *poolsim.Rooms { return poolsim.NewRooms(*s.Rooms) }, s.Options))
 	}
 	for _, s := range schedsim.Scopes() {
 		all = append(all, scope(s.Name, s.Nightly, func() *schedsim.System { return schedsim.New(s.Scope) }, s.Options))

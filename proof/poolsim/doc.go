@@ -1,11 +1,13 @@
 // Package poolsim explores the block pool with its shared prefixes, alone and inside of the real
-// prefill core, with a memory whose bytes are modelled as what was computed into them.
+// cores, with a memory whose bytes are modelled as what was computed into them.
 //
-// There are two worlds over the production code:
+// There are three worlds over the production code:
 //
 //	prefill   core/prefill with a few rooms whose prompts begin alike or not, in a pool that is
 //	          too small for all: the engine, the link, decode and the gateway do what they may
 //	          in any order, and fail, and give rooms up in the middle of a step
+//	locals    core/decode with rooms that prefill where they generate, that are retracted, and
+//	          that find what is left of their prompt
 //	holders   core/blocks alone, with holders that fill, publish, fail, leave, come again, and
 //	          whose blocks are quarantined and cleared, which no production core asks for yet
 //
@@ -14,7 +16,7 @@
 // when it was computed behind blocks that did not hold the prefix before it. So a poisoned
 // prefix is passed on, as it is in an engine.
 //
-// Both worlds keep their own account of who holds, reads and writes which block and believe
+// All worlds keep their own account of who holds, reads and writes which block and believe
 // nothing that the pool says of itself. They demand, by name:
 //
 //	POISON   what can be found under a key, and what a room reads, is exactly the key's prefix

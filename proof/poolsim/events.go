@@ -30,23 +30,29 @@ const (
 	Written               // a write comes home
 	Unwritten             // a write failed
 	Deadline              // of a room
+	First                 // the first token of a room is known
 	kinds
 )
 
-var kindNames = [kinds]string{"a room comes", "a room comes alone", "abort", "the step comes home", "the step fails", "a write comes home", "a write fails", "deadline"}
+var kindNames = [kinds]string{"a room comes", "a room comes alone", "abort", "the step comes home", "the step fails", "a write comes home", "a write fails", "deadline", "first token"}
 
 func (k Kind) String() string { return kindNames[k] }
 
 var (
-	_ explore.System[World, Event]  = (*Rooms)(nil)
-	_ explore.Copier[World]         = (*Rooms)(nil)
-	_ explore.Witness[World]        = (*Rooms)(nil)
-	_ explore.Drawer[World]         = (*Rooms)(nil)
-	_ explore.Finder[World]         = (*Rooms)(nil)
-	_ explore.System[Table, Choice] = (*Holders)(nil)
-	_ explore.Copier[Table]         = (*Holders)(nil)
-	_ explore.Witness[Table]        = (*Holders)(nil)
-	_ explore.Drawer[Table]         = (*Holders)(nil)
+	_ explore.System[World, Event]     = (*Rooms)(nil)
+	_ explore.Copier[World]            = (*Rooms)(nil)
+	_ explore.Witness[World]           = (*Rooms)(nil)
+	_ explore.Drawer[World]            = (*Rooms)(nil)
+	_ explore.Finder[World]            = (*Rooms)(nil)
+	_ explore.System[Residence, Event] = (*Locals)(nil)
+	_ explore.Copier[Residence]        = (*Locals)(nil)
+	_ explore.Witness[Residence]       = (*Locals)(nil)
+	_ explore.Drawer[Residence]        = (*Locals)(nil)
+	_ explore.Finder[Residence]        = (*Locals)(nil)
+	_ explore.System[Table, Choice]    = (*Holders)(nil)
+	_ explore.Copier[Table]            = (*Holders)(nil)
+	_ explore.Witness[Table]           = (*Holders)(nil)
+	_ explore.Drawer[Table]            = (*Holders)(nil)
 )
 
 func (s *Rooms) Class(e Event) explore.Class {
@@ -168,11 +174,14 @@ const (
 	late
 	apart
 	proven
+	retracted
+	refound
+	wentOn
 	sightsAll
 )
 
 var sights = [sightsAll]string{"success", "hit", "shared by two", "evicted", "private copy", "success after a hit", "abort in mid-prefill",
-	"failed step", "deadline", "quarantined while shared", "cleared"}
+	"failed step", "deadline", "quarantined while shared", "cleared", "retracted", "found after a retraction", "success after a retraction"}
 
 func (w *World) show(i int) { w.shows |= 1 << i }
 

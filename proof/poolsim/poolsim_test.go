@@ -28,9 +28,12 @@ func TestNightly(t *testing.T) {
 // TestCloneIsDeep: events on a copy of a world leave the original alone.
 func TestCloneIsDeep(t *testing.T) {
 	for _, s := range Scopes() {
-		if s.Crowd != nil {
+		switch {
+		case s.Crowd != nil:
 			deep(t, NewHolders(*s.Crowd))
-		} else {
+		case s.House != nil:
+			deep(t, NewLocals(*s.House))
+		default:
 			deep(t, NewRooms(*s.Rooms))
 		}
 	}

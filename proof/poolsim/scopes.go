@@ -2,19 +2,23 @@ package poolsim
 
 import "baton/proof/explore"
 
-// Named is a scope of one of the two worlds, with its question and what it has to have shown.
+// Named is a scope of one of the worlds, with its question and what it has to have shown.
 type Named struct {
 	Name    string
 	Nightly bool // too large for every change
 	Options explore.Options
 	Rooms   *Scope // around core/prefill, or
+	House   *House // around core/decode, or
 	Crowd   *Crowd // around the pool alone
 }
 
 // Run explores it.
 func (n Named) Run() explore.Report {
-	if n.Crowd != nil {
+	switch {
+	case n.Crowd != nil:
 		return explore.Run(NewHolders(*n.Crowd), n.Options)
+	case n.House != nil:
+		return explore.Run(NewLocals(*n.House), n.Options)
 	}
 	return explore.Run(NewRooms(*n.Rooms), n.Options)
 }
@@ -30,6 +34,11 @@ func Scopes() []Named {
 	and := func(more ...string) []string { return append(found[:len(found):len(found)], more...) }
 	holders := []string{"success", "hit", "shared by two", "evicted", "private copy", "abort in mid-prefill", "quarantined while shared", "cleared"}
 	pair := []string{"success", "hit", "shared by two", "private copy", "quarantined while shared", "cleared"}
+	locals := func(tail, output, blocks, ahead int, prompts ...string) *House {
+		return &House{Prompts: prompts, Tail: tail, Output: output, Blocks: blocks, Running: len(prompts), Chunk: 1, Ahead: ahead, Abort: true, StepFails: true}
+	}
+	kept := []string{"success", "hit", "shared by two", "evicted", "private copy", "abort in mid-prefill", "failed step"}
+	again := append(kept[:len(kept):len(kept)], "retracted", "found after a retraction", "success after a retraction")
 	return []Named{
 		// One room fits at a time, so that each takes what another left.
 		{Name: "pool PROMPT tight", Options: ask(explore.PROMPT, and("evicted")...),
@@ -49,7 +58,12 @@ func Scopes() []Named {
 			Crowd: &Crowd{Prompts: []string{"ab", "abc"}, Lives: 2, Blocks: 5, Quarantine: true}},
 		{Name: "holders PROMPT crowd", Options: ask(explore.PROMPT, holders...),
 			Crowd: &Crowd{Prompts: []string{"ab", "abc", "x"}, Lives: 2, Blocks: 5, Quarantine: true}},
+		// Rooms that prefill where they generate.
+		{Name: "local PROMPT three", Options: ask(explore.PROMPT, kept...), House: locals(0, 2, 5, 0, "ab", "ab", "x")},
+		// An older one needs the blocks of a younger, which finds what is left of its prompt.
+		{Name: "local PROMPT retraction", Options: ask(explore.PROMPT, again...), House: locals(15, 3, 5, 1, "a", "ab", "x")},
 
+		{Name: "local PROMPT four", Nightly: true, Options: ask(explore.PROMPT, again...), House: locals(15, 3, 6, 1, "a", "ab", "x", "ab")},
 		{Name: "pool PROMPT four rooms", Nightly: true, Options: ask(explore.PROMPT, and("shared by two", "evicted")...),
 			Rooms: with(rooms("ab", "ac", "x", "ab"), func(sc *Scope) { sc.WriteFails = true })},
 		{Name: "pool TERM four rooms", Nightly: true, Options: ask(explore.TERM, and("shared by two", "evicted", "deadline")...),

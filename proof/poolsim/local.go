@@ -1,0 +1,346 @@
+package poolsim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"baton/core/decode"
+	"baton/core/room"
+	"baton/proof/explore"
+)
+
+// House sizes a world around core/decode in the unified role: its rooms prefill where they
+// generate, and give their blocks back when older ones need them.
+type House struct {
+	Prompts   []string // one room each, a letter for a full block
+	Tail      int      // tokens of every prompt behind its full blocks
+	Output    int      // tokens of every output
+	Blocks    int
+	Running   int
+	Chunk     int // blocks of a step
+	Ahead     int // decode.Config.AheadTokens
+	Abort     bool
+	StepFails bool
+}
+
+// Residence is one state of it.
+type Residence struct {
+	core   decode.Core
+	mem    memory
+	rooms  []tenant
+	step   []decode.StepItem
+	starts []decode.StepItem // of the event at hand
+	shows  uint64
+	out    decode.Effects
+}
+
+// tenant is what the world knows of a room.
+type tenant struct {
+	came, ended, begins, retracted bool
+	emitted                        int
+	table                          []int32
+	left                           []int32 // the table that it has just given back
+}
+
+// Locals explores a house.
+type Locals struct{ house House }
+
+// NewLocals returns the system of a house.
+func NewLocals(h House) *Locals { return &Locals{h} }
+
+func (s *Locals) Init() Residence {
+	h := &s.house
+	c := decode.New(decode.Config{Boot: 1, Blocks: h.Blocks, QueuedMax: len(h.Prompts), RunningMax: h.Running,
+		ChunkTokens: h.Chunk * room.BlockTokens, AheadTokens: h.Ahead})
+	return Residence{core: *c, mem: newMemory(h.Blocks), rooms: make([]tenant, len(h.Prompts))}
+}
+
+func (s *Locals) Clone(w *Residence) Residence {
+	var d Residence
+	s.CopyInto(&d, w)
+	return d
+}
+
+func (s *Locals) CopyInto(dst, src *Residence) {
+	src.core.CopyTo(&dst.core)
+	src.mem.copyTo(&dst.mem)
+	dst.rooms = append(dst.rooms[:0], src.rooms...)
+	dst.step, dst.starts, dst.shows = src.step, nil, 0
+}
+
+func (s *Locals) Done(w *Residence) bool {
+	for i := range w.rooms {
+		if r := &w.rooms[i]; !r.came || !r.ended {
+			return false
+		}
+	}
+	return w.step == nil && w.core.Idle() && w.core.Blocks().Held == 0
+}
+
+func (s *Locals) tokens(id room.ID) int {
+	return len(s.house.Prompts[id-1])*room.BlockTokens + s.house.Tail
+}
+
+func (s *Locals) Class(e Event) explore.Class { return (*Rooms)(nil).Class(e) }
+
+func (s *Locals) Events(w *Residence, dst []Event) []Event {
+	for i := range w.rooms {
+		r, id := &w.rooms[i], room.ID(i+1)
+		if !r.came {
+			dst = append(dst, Event{Kind: Come, Room: id})
+			continue
+		}
+		if r.begins {
+			dst = append(dst, Event{Kind: First, Room: id})
+		}
+		if s.house.Abort && !r.ended && w.core.PhaseOf(id) != decode.Draining.String() {
+			dst = append(dst, Event{Kind: Abort, Room: id})
+		}
+	}
+	if w.step != nil {
+		dst = append(dst, Event{Kind: Home})
+		for i := range w.step {
+			if s.house.StepFails {
+				dst = append(dst, Event{Kind: Fails, Room: w.step[i].Room})
+			}
+		}
+	}
+	return dst
+}
+
+func (s *Locals) Apply(w *Residence, e Event) error {
+	w.shows = 0
+	switch e.Kind {
+	case Come:
+		w.rooms[e.Room-1].came = true
+		return s.feed(w, decode.Event{Kind: decode.Request, Room: e.Room, Peer: decode.Local, Tokens: s.tokens(e.Room),
+			MaxNew: s.house.Output, Keys: keysOf(s.house.Prompts[e.Room-1]), Deadline: 1})
+	case First:
+		w.rooms[e.Room-1].begins = false
+		return s.feed(w, decode.Event{Kind: decode.Begun, Room: e.Room, OK: true, Finished: s.house.Output == 1})
+	case Abort:
+		if slices.ContainsFunc(w.step, func(it decode.StepItem) bool { return it.Room == e.Room && it.Prefill && !it.Last }) {
+			w.show(midway)
+		}
+		return s.feed(w, decode.Event{Kind: decode.Abort, Room: e.Room})
+	case Fails:
+		w.show(failed)
+	}
+	return s.home(w, e.Room)
+}
+
+func (w *Residence) held(b int32) bool {
+	return slices.ContainsFunc(w.rooms, func(r tenant) bool { return slices.Contains(r.table, b) })
+}
+
+// written says that the outstanding step writes to a block.
+func (w *Residence) written(b int32) bool {
+	return slices.ContainsFunc(w.step, func(it decode.StepItem) bool {
+		return slices.Contains(it.Blocks[it.From/room.BlockTokens:room.BlocksFor(int(it.To))], b)
+	})
+}
+
+// feed steps the core, does what it says, and looks at who has which blocks now.
+func (s *Locals) feed(w *Residence, ev decode.Event) error {
+	w.out.Reset()
+	w.core.Step(0, ev, &w.out)
+	w.starts = nil
+	for i := range w.out.List {
+		if err := s.do(w, &w.out.List[i]); err != nil {
+			return err
+		}
+	}
+	for i := range w.rooms {
+		if err := s.moved(w, room.ID(i+1)); err != nil {
+			return err
+		}
+	}
+	if err := s.begin(w); err != nil {
+		return err
+	}
+	return w.mem.checked(s.house.Prompts, w.core.Blocks(), w.core.Found, w.held)
+}
+
+func (s *Locals) do(w *Residence, x *decode.Effect) error {
+	var r *tenant
+	if x.Room != 0 {
+		r = &w.rooms[x.Room-1]
+	}
+	switch x.Kind {
+	case decode.Refuse:
+		return fmt.Errorf("RELEASE: room %d is refused: %s", x.Room, x.Outcome)
+	case decode.Begin:
+		r.begins = true
+	case decode.Emit:
+		r.emitted++
+	case decode.Step:
+		w.starts = x.Items
+	case decode.Retract:
+		w.show(retracted)
+		r.retracted, r.left, r.table = true, r.table, nil
+	case decode.Freed:
+		if r.table != nil {
+			r.left, r.table = r.table, nil
+		}
+		for _, b := range x.Blocks {
+			if !slices.Contains(r.left, b) || !w.mem.used[b] {
+				return fmt.Errorf("RELEASE: room %d frees block %d, which is not its own", x.Room, b)
+			}
+			if w.held(b) || w.written(b) {
+				return fmt.Errorf("QUIET: block %d is freed while somebody uses it", b)
+			}
+			w.mem.used[b] = false
+		}
+	case decode.End:
+		switch well := x.Outcome.Kind == room.Success; {
+		case r.ended:
+			return fmt.Errorf("RELEASE: the leg of room %d ends twice", x.Room)
+		case slices.ContainsFunc(w.step, func(it decode.StepItem) bool { return it.Room == x.Room }):
+			return fmt.Errorf("QUIET: room %d ends while its step is under way", x.Room)
+		case well && r.emitted != s.house.Output:
+			return fmt.Errorf("WHOLE: room %d succeeds with %d tokens", x.Room, r.emitted)
+		case well:
+			if w.show(success); r.retracted {
+				w.show(wentOn)
+			}
+		}
+		r.ended, r.table, r.left = true, nil, nil
+	}
+	return nil
+}
+
+// moved compares a room's table with what it was: what is new was found, or is fresh.
+func (s *Locals) moved(w *Residence, id room.ID) error {
+	r := &w.rooms[id-1]
+	table, filled := w.core.Table(id)
+	if len(table) == len(r.table) {
+		return nil
+	}
+	old, found := len(r.table), 0
+	if old == 0 {
+		found = int(filled) / room.BlockTokens
+	}
+	if !slices.Equal(table[:old], r.table) {
+		return fmt.Errorf("OWN: the table of room %d was %v and is %v", id, r.table, table)
+	}
+	for i, b := range table[old:] {
+		if old+i < found {
+			if !w.mem.used[b] {
+				return fmt.Errorf("QUIET: room %d finds block %d, which is free", id, b)
+			}
+			if w.show(hit); w.held(b) {
+				w.show(shared)
+			}
+			if r.retracted {
+				w.show(refound)
+			}
+			continue
+		}
+		if w.held(b) || w.written(b) {
+			return fmt.Errorf("QUIET: block %d is given to room %d while somebody uses it", b, id)
+		}
+		evicted, err := w.mem.give(b, w.held)
+		if err != nil {
+			return err
+		}
+		if evicted {
+			w.show(wasEvicted)
+		}
+	}
+	r.table, r.left = table, nil
+	return w.mem.holds(s.house.Prompts[id-1], table, found)
+}
+
+// begin starts the step of the event: what it writes to holds nothing known until it is home.
+func (s *Locals) begin(w *Residence) error {
+	if w.starts == nil {
+		return nil
+	}
+	if w.step != nil {
+		return fmt.Errorf("OWN: a second step is started")
+	}
+	for i := range w.starts {
+		it := &w.starts[i]
+		r, prompt := &w.rooms[it.Room-1], s.house.Prompts[it.Room-1]
+		if !slices.Equal(r.table, it.Blocks) || it.To <= it.From {
+			return fmt.Errorf("WHOLE: room %d computes %d to %d in %v, its table is %v", it.Room, it.From, it.To, it.Blocks, r.table)
+		}
+		from := int(it.From) / room.BlockTokens
+		if err := w.mem.holds(prompt, r.table, min(from, len(prompt))); err != nil {
+			return err
+		}
+		for _, b := range it.Blocks[from:room.BlocksFor(int(it.To))] {
+			users := 0
+			for k := range w.rooms {
+				if slices.Contains(w.rooms[k].table, b) {
+					users++
+				}
+			}
+			if users != 1 || w.written(b) {
+				return fmt.Errorf("OWN: room %d writes to block %d, which others use", it.Room, b)
+			}
+			w.mem.bytes[b] = ""
+		}
+	}
+	w.step = w.starts
+	return nil
+}
+
+func (s *Locals) home(w *Residence, fails room.ID) error {
+	ev := decode.Event{Kind: decode.StepDone}
+	for i := range w.step {
+		it := &w.step[i]
+		ok := it.Room != fails
+		ev.Results = append(ev.Results, decode.Result{Room: it.Room, OK: ok, Finished: ok && !it.Prefill && w.rooms[it.Room-1].emitted+1 == s.house.Output})
+		prompt := s.house.Prompts[it.Room-1]
+		for n := int(it.From) / room.BlockTokens; ok && it.Prefill && n < min(int(it.To)/room.BlockTokens, len(prompt)); n++ {
+			w.mem.fill(prompt, it.Blocks, n)
+			if b, found := w.core.Found(keyOf(prompt[:n+1])); found && b != it.Blocks[n] {
+				w.show(private)
+			}
+		}
+	}
+	w.step = nil
+	return s.feed(w, ev)
+}
+
+func (s *Locals) Key(w *Residence, b []byte) []byte {
+	b = w.core.AppendState(b)
+	for i := range w.rooms {
+		r, prompt := &w.rooms[i], s.house.Prompts[i]
+		b = append(b, flag(r.came)|flag(r.ended)<<1|flag(r.begins)<<2|flag(r.retracted)<<3, byte(r.emitted), byte(len(r.table)))
+		for n, x := range r.table {
+			b = append(b, flag(n < len(prompt) && w.mem.bytes[x] == prompt[:min(n+1, len(prompt))]))
+		}
+	}
+	return append(b, byte(len(w.step)))
+}
+
+func (w *Residence) show(i int) { w.shows |= 1 << i }
+
+func (s *Locals) Witnesses() []string               { return sights[:] }
+func (s *Locals) Shows(w *Residence) uint64         { return w.shows }
+func (s *Locals) Name(_ *Residence, e Event) string { return (*Rooms)(nil).Name(nil, e) }
+
+func (s *Locals) Columns() []string { return (&Rooms{Scope{Prompts: s.house.Prompts}}).Columns() }
+
+func (s *Locals) Cells(w *Residence, dst []string) []string {
+	for i := range w.rooms {
+		cell := w.core.PhaseOf(room.ID(i + 1))
+		if t := w.rooms[i].table; t != nil {
+			cell += fmt.Sprintf(" %v %d", t, w.rooms[i].emitted)
+		}
+		dst = append(dst, cell)
+	}
+	return append(dst, w.mem.String())
+}
+
+func (s *Locals) Stuck(w *Residence) string {
+	var what []string
+	w.core.Rooms(func(v room.View) bool {
+		what = append(what, fmt.Sprintf("room %d stays in %s and waits for %s", v.Room, v.Phase, v.WaitsFor))
+		return true
+	})
+	return strings.Join(what, "; ")
+}
