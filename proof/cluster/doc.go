@@ -1,6 +1,6 @@
 // Package cluster is a whole cluster in one thread: a gateway's request core, several prefill
 // and decode cores, the links between them, crashes, restarts, broken links, wrong bytes, and
-// clients that leave. With a request or two and few faults it is explored (Scopes, by proof/gate); with
+// clients that leave. With one request and few faults it is explored (Scopes, by proof/gate); with
 // more of them it is far too large, and explore.Walk goes random ways through it by seed, and
 // shortens the ways that end badly.
 //
