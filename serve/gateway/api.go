@@ -60,7 +60,7 @@ func (g *Gateway) Handler() http.Handler {
 // clean says whether a path is written as routes are.
 func clean(p string) bool {
 	short := path.Clean(p)
-	return p == short || p == short+"/"
+	return p == short || p == short+"/" && short != "/"
 }
 
 // otherMethod answers for a path that takes only method.
