@@ -24,6 +24,8 @@ type decodeNode struct {
 	out   decode.Effects
 	todo  []decode.Event   // that effects of the step before made
 	rec   *recorder.Decode // nil: nothing is recorded
+	keys  *prefixes        // nil: nothing is found
+	gone  evictions
 }
 
 func (n *decodeNode) step(in *input) {
@@ -71,6 +73,7 @@ func (n *decodeNode) feed(ev decode.Event, in *input) {
 	for i := range n.out.List {
 		n.do(&n.out.List[i], in)
 	}
+	n.gone.note(n.w.metrics, n.core.Evicted())
 }
 
 func (n *decodeNode) do(x *decode.Effect, in *input) {
@@ -112,7 +115,9 @@ func (n *decodeNode) job(items []decode.StepItem) *job {
 	j := &job{items: make([]model.Item, len(items)), parts: make([]part, len(items))}
 	for i, it := range items {
 		e := n.w.room(it.Room)
-		e.start(it.From)
+		if e.start(it.From) {
+			n.w.found(it.From)
+		}
 		n.w.canary.used(it.Blocks)
 		j.items[i] = model.Item{Tokens: e.tokens[it.From:it.To], Pos: int(it.From), Table: it.Blocks, Want: it.Last || !it.Prefill}
 		j.parts[i] = part{room: it.Room, entry: e, generate: !it.Prefill, again: it.Again}
@@ -215,7 +220,7 @@ func (n *decodeNode) request(e *entry) *input {
 		e.digest = newDigest(e.req)
 	}
 	return &input{leg: e, decode: decode.Event{Kind: decode.Request, Room: e.req.Room, Tokens: len(e.req.Tokens),
-		MaxNew: e.req.Params.MaxTokens, Deadline: e.began + e.req.Left()}}
+		Keys: n.keys.keys(e.req.Salt, e.req.Tokens), MaxNew: e.req.Params.MaxTokens, Deadline: e.began + e.req.Left()}}
 }
 
 func (n *decodeNode) abort(id room.ID, c room.Cause) {

@@ -13,14 +13,14 @@ import (
 
 // prefillNode drives a prefill core: it computes prompts and sends their KV.
 type prefillNode struct {
-	w       *Worker
-	core    *prefill.Core
-	link    transfer.Prefill
-	out     prefill.Effects
-	rec     *recorder.Prefill // nil: nothing is recorded
-	keys    *prefixes         // nil: nothing is found
-	sums    []uint64          // [blocks of the pool], of what the last step that filled one left in it (W5)
-	evicted uint64            // what the metrics know of the core's count
+	w    *Worker
+	core *prefill.Core
+	link transfer.Prefill
+	out  prefill.Effects
+	rec  *recorder.Prefill // nil: nothing is recorded
+	keys *prefixes         // nil: nothing is found
+	sums []uint64          // [blocks of the pool], of what the last step that filled one left in it (W5)
+	gone evictions
 }
 
 func (n *prefillNode) step(in *input) {
@@ -44,10 +44,7 @@ func (n *prefillNode) feed(ev prefill.Event, leg *entry) {
 	for i := range n.out.List {
 		n.do(&n.out.List[i], leg)
 	}
-	if now := n.core.Evicted(); now != n.evicted {
-		n.w.metrics.Evicted.Add(float64(now - n.evicted))
-		n.evicted = now
-	}
+	n.gone.note(n.w.metrics, n.core.Evicted())
 }
 
 func (n *prefillNode) do(x *prefill.Effect, leg *entry) {
@@ -109,14 +106,6 @@ func (n *prefillNode) stepDone(j *job) prefill.Event {
 	}
 	n.w.moved()
 	return prefill.Event{Kind: prefill.StepDone, Results: results}
-}
-
-// found counts the prompt tokens that the first step of a room need not compute.
-func (w *Worker) found(tokens int32) {
-	if tokens > 0 {
-		w.metrics.PrefixHits.Inc()
-		w.metrics.Cached.Add(float64(tokens))
-	}
 }
 
 func (n *prefillNode) write(x *prefill.Effect) {

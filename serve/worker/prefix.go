@@ -7,6 +7,7 @@ import (
 
 	"baton/core/blocks"
 	"baton/core/room"
+	"baton/serve/observe"
 )
 
 // prefixes makes the keys by which a core finds KV that it has computed before.
@@ -19,6 +20,25 @@ import (
 // their own neither can find, or by its speed tell, what the other has left.
 type prefixes struct {
 	salt [sha256.Size]byte
+}
+
+// evictions counts the blocks of a core's cache that gave way.
+type evictions struct{ known uint64 }
+
+// note brings the metrics to what the core says.
+func (x *evictions) note(m *observe.Metrics, now uint64) {
+	if now != x.known {
+		m.Evicted.Add(float64(now - x.known))
+		x.known = now
+	}
+}
+
+// found counts the prompt tokens that the first step of a room need not compute.
+func (w *Worker) found(tokens int32) {
+	if tokens > 0 {
+		w.metrics.PrefixHits.Inc()
+		w.metrics.Cached.Add(float64(tokens))
+	}
 }
 
 // newPrefixes returns the keys of one life of a worker, nil for one that is to find nothing.

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 
 	"baton/core/room"
@@ -68,6 +69,71 @@ func TestTheSamePromptAgainComputesItsEnd(t *testing.T) {
 	if b := look(t, p).Worker.Blocks; b.Cached != 62 {
 		t.Errorf("%d blocks are cached, want 62", b.Cached)
 	}
+}
+
+// TestAUnifiedWorkerFindsThePrompt: the same where prompts are computed and answered in one place.
+func TestAUnifiedWorkerFindsThePrompt(t *testing.T) {
+	u, f := start(t, Unified, 256)
+	r := rand.New(rand.NewPCG(37, 38))
+	q := ask(r, 1000, 20, f.vocab)
+	want := oracle(q.Tokens, 20, f.vocab)
+	for i, cached := range []int{0, 992, 992} {
+		before := f.tokens.Load()
+		c := open(t, u, Decode, again(r, q)).ended(room.NoCause)
+		if !slices.Equal(c.ids, want) {
+			t.Errorf("time %d: %v, want %v", i+1, c.ids, want)
+		}
+		// Of 20 tokens the last needs no KV.
+		if n := f.tokens.Load() - before; n != int64(1000-cached+19) || c.end.Cached != cached {
+			t.Errorf("time %d: %d tokens were computed, %d are said to be cached; want %d and %d", i+1, n, c.end.Cached, 1000-cached+19, cached)
+		}
+	}
+	if hits, _ := cacheOf(t, u); hits != 2 {
+		t.Errorf("%d hits are counted, want 2", hits)
+	}
+	empty(t, u)
+}
+
+// TestUnifiedRoomsSharePrefixesUnderPressure: many prompts that begin alike, in a pool that is too
+// small for them, with rooms that are retracted and some that are given up. Nobody reads what is
+// not the KV of his tokens.
+func TestUnifiedRoomsSharePrefixesUnderPressure(t *testing.T) {
+	u, f := start(t, Unified, 24, sizes(4, 64, 32), func(c *Config) { c.Sizes.AheadTokens = 1 })
+	r := rand.New(rand.NewPCG(39, 40))
+	stock := ask(r, 150, 1, f.vocab).Tokens
+	turns := make(chan struct{}, 12)
+	var all sync.WaitGroup
+	for i := range 300 {
+		q := ask(r, 1+r.IntN(200), 1+r.IntN(60), f.vocab)
+		if r.IntN(2) == 0 {
+			copy(q.Tokens, stock[:r.IntN(len(stock))])
+		}
+		cutAt := -1
+		if r.IntN(4) == 0 {
+			cutAt = r.IntN(20)
+		}
+		turns <- struct{}{}
+		all.Go(func() {
+			defer func() { <-turns }()
+			c := open(t, u, Decode, q)
+			if cutAt >= 0 {
+				c.after(cutAt)
+				c.cancel()
+			}
+			within(t, "the leg to end", c.over)
+			want := oracle(q.Tokens, q.Params.MaxTokens, f.vocab)
+			if len(c.ids) > len(want) || !slices.Equal(c.ids, want[:len(c.ids)]) || cutAt < 0 && len(c.ids) != len(want) {
+				t.Errorf("room %d: %v, want %v", i, c.ids, want)
+			}
+		})
+	}
+	all.Wait()
+	empty(t, u)
+	hits, evicted := cacheOf(t, u)
+	if hits == 0 || evicted == 0 {
+		t.Errorf("%d hits, %d evictions: the test shows nothing", hits, evicted)
+	}
+	t.Log(hits, evicted)
 }
 
 // TestWhoMayNotFindAPrefix: another salt, another beginning, a worker without a cache, and

@@ -169,7 +169,7 @@ func (w *Worker) connect() error {
 	if err := cc.Check(); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	n := &decodeNode{w: w, core: decode.New(cc), peers: newPeers(w)}
+	n := &decodeNode{w: w, core: decode.New(cc), peers: newPeers(w), keys: newPrefixes(&w.cfg)}
 	w.node = n
 	if w.cfg.Role == Decode {
 		link := tcp.NewDecode(id, w.served.Engine, n)
