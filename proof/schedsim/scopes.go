@@ -33,6 +33,9 @@ func Scopes() []Named {
 	// Others come for ever: a large room, and one that is retracted, have their turn all the same.
 	large := Scope{Rooms: []Room{local(40, 3), endless(15, 2), endless(15, 2)}, Blocks: 3, Slots: 2, Chunk: 16, Ahead: 1}
 	back := Scope{Rooms: []Room{local(15, 4), local(14, 6), endless(15, 2), endless(15, 2)}, Blocks: 3, Slots: 2, Chunk: 16, Ahead: 1}
+	// The same where computing again takes longer than others need to want more: whoever yields to
+	// those that came later is never done.
+	slow := Scope{Rooms: []Room{local(46, 3), endless(15, 3), endless(15, 3)}, Blocks: 5, Slots: 3, Chunk: 32, Ahead: 1}
 
 	ends := []string{"success", "aborted", "failed", "retracted", "computed again", "success after retraction", "oldest kept", "ended while retracted", "ended early"}
 	first := append(ends[:len(ends):len(ends)], "retracted before its first token")
@@ -60,6 +63,7 @@ func Scopes() []Named {
 			Options: term(append(link, "retracted twice")), Nightly: true},
 		{Name: "sched PROMPT whole", Scope: with(three, func(sc *Scope) { sc.Ahead, sc.Blocks = 0, 5 }), Options: prompt(nil, "success", "aborted", "failed", "ended early")},
 		{Name: "sched PROMPT large", Scope: large, Options: prompt(nil, "success", "a successor")},
+		{Name: "sched PROMPT slow", Scope: slow, Options: prompt(twice, "retracted before its first token", "a successor")},
 		{Name: "sched PROMPT back", Scope: back, Options: prompt(slices.DeleteFunc(slices.Clone(twice), func(w string) bool { return w == "retracted twice" }), "retracted before its first token", "a successor")},
 	}
 }
