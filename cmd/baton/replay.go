@@ -28,7 +28,11 @@ the same effects, each time. The first step in which they differ is shown, with 
 of the rooms concerned up to it. A clean file is one line: its events, its rooms by how
 they ended, and the one that took longest.
 
-With --room or --rid it also draws one room, or all rooms of one request, out of all
+Of several files it also holds that what the processes heard of each other is what they
+said: messages between workers, legs and their ends. Who was killed may have said more than
+is in its file; clocks must agree within 0.1 s for that to be known.
+
+With --room or --rid it draws one room, or all rooms of one request, out of all
 files that know it: a line for each step, in the order of the wall clocks of their
 processes, with the phase that it led to at the gateway, at prefill and at decode. Steps
 alike that follow each other are one line.
@@ -37,8 +41,8 @@ A file without an end is that of a killed process, or of one that runs; its last
 be cut. A trace belongs to the build that wrote it: another may decide otherwise and be
 right, and a difference says so.
 
-Exit codes: 0 the cores did the same, 2 one did not, 1 a file cannot be read, 4 the
-command makes no sense.`,
+Exit codes: 0 the cores did the same, 2 one did not, or heard what nobody said, 1 a file
+cannot be read, 4 the command makes no sense.`,
 		Example: `  baton serve --record traces                  # and use it; Ctrl-C
   baton replay traces
   baton replay traces --rid my-request-17      # what happened to it, everywhere
@@ -88,7 +92,8 @@ func (p replayPlan) run(out io.Writer, args []string) error {
 	if err != nil {
 		return err
 	}
-	check := replay.Check
+	post := replay.NewPost()
+	check := post.Watch
 	if film != nil {
 		check = film.Watch
 	}
@@ -121,6 +126,11 @@ func (p replayPlan) run(out io.Writer, args []string) error {
 	}
 	if read > 0 {
 		fmt.Fprintf(out, "%s, %s, %.1f MB in %.1f s (%.0f events/s): %s\n", count(read, "file"), count(events, "event"), float64(bytes)/1e6, took, float64(events)/took, verdict)
+	}
+	if film == nil && read > 1 {
+		mail := post.Judge()
+		fmt.Fprintln(out, mail)
+		differ += len(mail.Unsaid)
 	}
 	if film != nil {
 		chart, err := film.Draw()

@@ -13,5 +13,6 @@
 //	X5  no block that was given back has changed (canaries)
 //	X6  goroutines and descriptors are back where they were
 //	X7  what the core of each process was told leads a fresh core to the same decisions, up to
-//	    the last line that the process wrote, however it ended
+//	    the last line that the process wrote, however it ended; and what processes heard of each
+//	    other is what they said
 package chaos

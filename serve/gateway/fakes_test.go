@@ -217,7 +217,7 @@ func newRig(t *testing.T, pairs int, change func(*Config)) *rig {
 	// What the core was told leads a fresh one to the same decisions, whatever the test does.
 	c.Record = t.TempDir()
 	t.Cleanup(func() {
-		if _, err := replay.All(c.Record); err != nil {
+		if _, _, err := replay.All(c.Record); err != nil {
 			t.Error(err)
 		}
 	})

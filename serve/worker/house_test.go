@@ -80,7 +80,7 @@ func recording(t testing.TB, c *Config) {
 	}
 	c.Record = t.TempDir()
 	t.Cleanup(func() {
-		if _, err := replay.All(c.Record); err != nil {
+		if _, _, err := replay.All(c.Record); err != nil {
 			t.Error(err)
 		}
 	})
