@@ -113,7 +113,9 @@ func (c *Core) bind(now time.Duration, e *entry, p *room.Prealloc, out *Effects)
 		cause = room.ClientError
 	case e != nil && int(e.tokens) != p.Tokens:
 		cause = room.Internal
-	case e == nil && (c.draining || c.count[NeedsRequest] >= int32(c.cfg.QueuedMax)):
+	case e == nil && c.draining: // not full: its room is served elsewhere, or here by a successor
+		cause = room.WorkerLost
+	case e == nil && c.count[NeedsRequest] >= int32(c.cfg.QueuedMax):
 		cause = room.Overload
 	}
 	switch {
