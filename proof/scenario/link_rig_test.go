@@ -55,6 +55,9 @@ func (n *decodeNode) dial(peer int32) {
 		if n.id != life {
 			return
 		}
+		if r.linkOf(func(l *link) bool { return l.d == n && l.p == p }) != nil {
+			r.Fatalf("RELEASE: %s makes a second link to %s", n.name, p.name)
+		}
 		r.conns++
 		l := &link{r: r, d: n, p: p, conn: r.conns}
 		r.links = append(r.links, l)

@@ -315,6 +315,9 @@ func (n *decodeNode) out(x *receiver, kind decode.EventKind) {
 // first feeds the first token, which reads the whole prompt.
 func (n *decodeNode) first(at *attempt) {
 	life := n.id
+	if at.made > 0 {
+		n.r.Fatalf("STREAM: %s begins a second time, behind %d tokens", at.name, at.made)
+	}
 	home := func(ok bool) {
 		if n.id == life {
 			n.event(decode.Event{Kind: decode.Begun, Room: at.id, OK: ok, Finished: at.out == 1})
@@ -345,6 +348,9 @@ func (n *decodeNode) generate(items []decode.StepItem) {
 			}
 			for i := it.From / room.BlockTokens; int(i) < room.BlocksFor(int(it.To)); i++ {
 				n.stamps[it.Blocks[i]] = at.holds(i)
+			}
+			if !it.Prefill && int(it.From) != at.prompt+at.made-1 {
+				r.Fatalf("STREAM: %s has made %d tokens behind %d, and feeds position %d", at.name, at.made, at.prompt, it.From)
 			}
 			results = append(results, decode.Result{Room: it.Room, OK: ok, Finished: !it.Prefill && at.made+1 == at.out})
 		}

@@ -56,19 +56,19 @@ func TestF11AnAbortFindsWhatWasTakenBack(t *testing.T) {
 				all = append(all, r.ask(fmt.Sprintf("a%d-%d", round, i), 31+round%3, 40))
 			}
 			q := r.until(phase)
-			if phase == "recomputing" {
-				busy := slices.Clone(r.decodes[0].step)
-				r.hold("step d0")
-				r.leave(q)
-				r.run()
-				if held := r.decodes[0].core.Blocks().Held; held < len(busy) {
-					t.Errorf("round %d: %d blocks are held inside a step that uses %d", round, held, len(busy))
-				}
-				r.release()
-			}
+			busy := slices.Clone(r.decodes[0].step)
+			r.hold("step d0")
 			for _, q := range append(r.at(phase), all[3:]...) {
 				r.leave(q)
 			}
+			r.run()
+			if held := r.decodes[0].core.Blocks().Held; phase == "recomputing" && held < len(busy) {
+				t.Errorf("round %d: %d blocks are held inside a step that uses %d", round, held, len(busy))
+			}
+			if left := r.at(phase); len(left) > 0 {
+				t.Errorf("round %d: %s is still %s behind its abort", round, left[0].name, phase)
+			}
+			r.release()
 			r.quiet()
 			r.want(room.NoCause, all[0]) // the oldest never yields
 			r.want(room.Cancelled, q)
