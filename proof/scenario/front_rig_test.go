@@ -198,7 +198,7 @@ type front struct {
 }
 
 func newFront(t *testing.T, pairs int, change func(*gateway.Config)) *front {
-	c := gateway.Config{Model: "fake", Text: byteText{}, Log: slog.New(slog.DiscardHandler)}
+	c := gateway.Config{Model: "fake", Text: byteText{}, Log: slog.New(slog.DiscardHandler), Record: recorded(t)}
 	c.Budgets.Place = time.Millisecond // nobody comes back by himself
 	if change != nil {
 		change(&c)

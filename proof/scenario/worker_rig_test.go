@@ -18,6 +18,7 @@ import (
 	"baton/engine/sample"
 	"baton/engine/tokenizer"
 	"baton/engine/weights/gguf"
+	"baton/proof/replay"
 	"baton/serve/leg"
 	"baton/serve/observe"
 	"baton/serve/worker"
@@ -133,6 +134,18 @@ var recallTokenizer = sync.OnceValues(func() (*tokenizer.Tokenizer, error) {
 	return tokenizer.FromGGUF(f)
 })
 
+// recorded is a directory for the trace of one process; whatever the test does to it, a fresh core
+// that is told the same must do the same.
+func recorded(t *testing.T) string {
+	dir := t.TempDir()
+	t.Cleanup(func() {
+		if _, _, err := replay.All(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
 // startWorker runs a real worker with an oracle until the end of the test.
 func startWorker(t *testing.T, role string, blocks int, manifest string) (*worker.Worker, *oracle) {
 	t.Helper()
@@ -144,7 +157,7 @@ func startWorker(t *testing.T, role string, blocks int, manifest string) (*worke
 	for i := range o.blocks {
 		o.blocks[i] = make([]byte, rowBytes*room.BlockTokens)
 	}
-	c := worker.Config{Role: role, Secret: []byte("sixteen bytes or more"), Canary: true, Log: slog.New(slog.DiscardHandler)}
+	c := worker.Config{Role: role, Secret: []byte("sixteen bytes or more"), Canary: true, Log: slog.New(slog.DiscardHandler), Record: recorded(t)}
 	c.Sizes.MaxRunning, c.Sizes.MaxQueued, c.Sizes.ChunkTokens = 4, 64, 32
 	w, err := worker.New(c, &worker.Served{Engine: o, Tokenizer: tok, Name: "oracle", Vocab: o.vocab, Context: blocks * room.BlockTokens, Manifest: []byte(manifest)})
 	if err != nil {
