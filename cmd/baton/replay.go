@@ -153,23 +153,29 @@ func traces(args []string) (files []string, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("replay: %w", err)
 		}
+		add := func(file string) {
+			if file = filepath.Clean(file); !slices.Contains(files, file) { // named twice, it is read once
+				files = append(files, file)
+			}
+		}
 		if !info.IsDir() {
-			files = append(files, a)
+			add(a)
 			continue
 		}
 		entries, err := os.ReadDir(a)
 		if err != nil {
 			return nil, fmt.Errorf("replay: %w", err)
 		}
-		before := len(files)
+		found := false
 		for _, e := range entries {
 			if strings.HasSuffix(e.Name(), recorder.Suffix) {
-				files = append(files, filepath.Join(a, e.Name()))
+				found = true
+				add(filepath.Join(a, e.Name()))
 			}
 		}
-		if len(files) == before {
+		if !found {
 			return nil, fmt.Errorf("replay: %s has no file that ends in %s", a, recorder.Suffix)
 		}
 	}
-	return slices.Compact(files), nil
+	return files, nil
 }

@@ -66,7 +66,9 @@ The gateway answers
 With --record DIR every process writes down what its core was told and decided, and
 "baton replay DIR" tells fresh cores the same and wants the same decisions; its --rid
 draws the life of one request. Files hold times, sizes and names of rooms and requests,
-no text and no token, and only you may read them.
+no text and no token, and only you may read them. A file is full at 256 MiB (a quarter of
+an hour of a storm) and then stays as it is: recording begins anew with the process. A
+directory takes 1024 files and 4 GiB; when it is full, the log says so, and all serve on.
 
 Ctrl-C or SIGTERM once: new requests are refused, live ones may end (--drain-timeout).
 Twice: everything stops at once. Exit codes: 0 every request ended, 1 some did not in
@@ -112,7 +114,7 @@ Twice: everything stops at once. Exit codes: 0 every request ended, 1 some did n
 	fl.Int64Var(&f.bodyBytes, "body-bytes", openai.BodyBytesMax, "largest request body")
 	fl.BoolVar(&f.noPrefixCache, "no-prefix-cache", false, "workers compute every prompt anew, as if nobody had asked it before")
 	fl.BoolVar(&f.canary, "canary", false, "workers fill free blocks with a pattern and check it (slow)")
-	fl.StringVar(&f.record, "record", "", "`DIR` for traces of all decisions, a file per process, for \"baton replay\"; at most 256 MiB each")
+	fl.StringVar(&f.record, "record", "", "`DIR` for traces of all decisions, a file per process, for \"baton replay\"")
 	fl.StringVar(&f.level, "log-level", "info", "debug, info, warn or error")
 	return c
 }

@@ -227,7 +227,7 @@ func TestWhatIsNoTraceIsRefusedByNameAndLine(t *testing.T) {
 	if _, err := Check(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
 	}
-	for end, want := range map[recorder.End]string{recorder.EndFull: "the file is full", recorder.EndOverrun: "EVENTS ARE MISSING"} {
+	for end, want := range map[recorder.End]string{recorder.EndFull: "the file is full", recorder.EndOverrun: "EVENTS ARE MISSING", recorder.EndUnwritten: "could not be written"} {
 		r, err := check(strings.Replace(text, `"end":"closed"`, `"end":"`+string(end)+`"`, 1))
 		if err != nil || r.Differs != nil || !strings.Contains(r.String(), want) {
 			t.Errorf("%v, %v, want %s", r, err, want)

@@ -57,12 +57,14 @@ func (r *Report) ending() string {
 		return "the file is full there, what came later is not in it" + live
 	case r.End == recorder.EndOverrun:
 		return "EVENTS ARE MISSING from there on: they came faster than they could be written" + live
+	case r.End == recorder.EndUnwritten:
+		return "the file could not be written to any more, what came later is not in it" + live
 	case r.End == recorder.EndClosed:
 		return "closed" + live
 	case r.Torn > 0:
-		return fmt.Sprintf("its process was killed or still writes: the last line is cut, after %d bytes%s", r.Torn, live)
+		return fmt.Sprintf("its process was killed, still writes, or could write no more: the last line is cut, after %d bytes%s", r.Torn, live)
 	}
-	return "its process was killed or still writes" + live
+	return "its process was killed, still writes, or could write no more" + live
 }
 
 // show says what is different, effect by effect.

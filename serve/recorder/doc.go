@@ -24,8 +24,8 @@
 // # Invariants
 //
 //	V1  the file is a prefix of what happened, in order and without a gap. What cannot be kept
-//	    ends it, with a last line that says why (End); a file without one ends where its process
-//	    was killed, or still grows, and its last line may be cut
+//	    ends it, with a last line that says why (End). A file without one ends where its process
+//	    was killed, or still grows, or could not even be ended; its last line may be cut
 //	V2  what is read is what was written, for every field of every kind (form.go): a type that
 //	    cannot be written fails when a recorder is made, a kind without a word fails a test
 //	V3  the loop only copies: an event and its effects go into a bounded queue, another goroutine

@@ -13,8 +13,9 @@ import (
 // Suffix ends the name of every trace.
 const Suffix = ".trace.jsonl"
 
-// Check makes the directory and says whether traces can be written there, so that whoever asks
-// for them hears of it before anything is served.
+// Check makes the directory and says whether files can be written there, so that whoever asks for
+// traces hears of a mistake before anything is served. One that is full is no mistake: whoever
+// would record there says so, and serves.
 func Check(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("recorder: %w; traces need a directory that can be written to", err)
@@ -23,7 +24,7 @@ func Check(dir string) error {
 	if err != nil {
 		return fmt.Errorf("recorder: %w; traces need a directory that can be written to", err)
 	}
-	return errors.Join(f.Close(), os.Remove(f.Name()), space(dir))
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // space says whether a directory has room for another trace (V4).

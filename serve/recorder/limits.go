@@ -4,7 +4,8 @@ import "time"
 
 const (
 	// FileMax bounds a file: a quarter of an hour of a storm (300 KB/s for each gateway and decode
-	// worker, at some 270 bytes an event), hours of ordinary load, and packed it can be sent.
+	// worker, at some 270 bytes an event), hours of ordinary load, and packed it can be sent. Long
+	// prompts cost more: 35 bytes in each request for every block that may be found in a cache.
 	FileMax = 256 << 20
 
 	// LineMax bounds a line: a step of 4,096 rooms, with block tables of 4 KB each.

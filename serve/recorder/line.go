@@ -3,6 +3,7 @@ package recorder
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -49,9 +50,13 @@ const (
 	EndFull    End = "full"    // FileMax or LineMax; what came after is not here
 	EndOverrun End = "overrun" // events came faster than they could be written; what came after is not here
 	EndPanic   End = "panic"   // the step of the last event did not return
-	EndUnknown End = ""        // the process was killed, or writes it still
-	endsKnown      = "closed, full, overrun, panic"
+	// EndUnwritten: the file could not be written to any more (a full disk); what came after is not here.
+	EndUnwritten End = "unwritten"
+	EndUnknown   End = "" // the process was killed, or writes it still, or could not write so much as an end
 )
+
+// ends are those that a line can say.
+var ends = []End{EndClosed, EndFull, EndOverrun, EndPanic, EndUnwritten}
 
 // Line is one line behind the header: a step, or the end.
 type Line[E, X any] struct {
@@ -142,8 +147,8 @@ func (l Lines[E, X]) Parse(b []byte) (Line[E, X], error) {
 		case "end":
 			var s string
 			s, err = in.text()
-			if x.End = End(s); err == nil && x.End != EndClosed && x.End != EndFull && x.End != EndOverrun && x.End != EndPanic {
-				err = in.errorf("an end %q, which is none of %s", s, endsKnown)
+			if x.End = End(s); err == nil && !slices.Contains(ends, x.End) {
+				err = in.errorf("an end %q, which is none of %q", s, ends)
 			}
 		case "events":
 			var n int64

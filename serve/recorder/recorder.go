@@ -41,8 +41,10 @@ type Recorder[E, X any] struct {
 
 	// Owned by the writer.
 	buf    []byte
-	wrote  int // bytes of the file, buf included
-	events int
+	wrote  int   // bytes of the file, buf included
+	events int   // likewise
+	kept   int64 // bytes that are in the file, whole lines
+	safe   int   // events in them
 }
 
 // step is an event on its way to the file.
@@ -170,6 +172,9 @@ func (r *Recorder[E, X]) write() {
 	defer close(r.done)
 	err := r.writeAll()
 	r.ended.Store(true)
+	if err != nil {
+		r.unwritten()
+	}
 	if err = errors.Join(err, r.file.Close()); err != nil {
 		r.log.Warn("a trace could not be written, and ends here", "detail", err)
 	}
@@ -256,7 +261,18 @@ func (r *Recorder[E, X]) finish(e End, err error) error {
 }
 
 func (r *Recorder[E, X]) flush() error {
-	_, err := r.file.Write(r.buf)
+	n, err := r.file.Write(r.buf)
 	r.buf = r.buf[:0]
+	if err == nil {
+		r.kept, r.safe = r.kept+int64(n), r.events
+	}
 	return err
+}
+
+// unwritten ends a file that could not be written to behind its last whole line, if that much can
+// be done: a full disk has room for it, once half a line is taken away.
+func (r *Recorder[E, X]) unwritten() {
+	if r.file.Truncate(r.kept) == nil {
+		r.file.WriteAt(appendEnd(nil, EndUnwritten, r.safe), r.kept)
+	}
 }

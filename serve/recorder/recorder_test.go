@@ -177,6 +177,38 @@ func TestAFullFileSaysSo(t *testing.T) {
 	}
 }
 
+// TestAFileThatCannotBeWrittenEndsWithItsLastWholeLine: as on a disk that is full.
+func TestAFileThatCannotBeWrittenEndsWithItsLastWholeLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, file := record(t)
+		var log bytes.Buffer
+		r.log = slog.New(slog.NewTextHandler(&log, nil))
+		ev, effects := request(0)
+		step := func() {
+			r.Before(0, &ev, "")
+			r.After(effects)
+			time.Sleep(gatherAfter + 1)
+			synctest.Wait()
+		}
+		step()
+		step()
+		if _, err := r.file.WriteString(`{"now_ns":1,"event":{"ki`); err != nil {
+			t.Fatal(err)
+		}
+		r.unwritten()
+		if _, all, torn := lines(t, file); len(all) != 3 || all[2].End != EndUnwritten || all[2].Events != 2 || torn != "" {
+			t.Errorf("%d lines and %q, last %+v", len(all), torn, all[len(all)-1])
+		}
+		r.file.Close()
+		step()
+		if !r.ended.Load() || !strings.Contains(log.String(), "a trace could not be written") {
+			t.Errorf("ended %v, log %s", r.ended.Load(), log.String())
+		}
+		step()
+		r.Close()
+	})
+}
+
 // TestTheLoopNeverWaits holds V3: the writer does not get to write, as on a disk that stalls, and
 // the file ends where the queue was full.
 func TestTheLoopNeverWaits(t *testing.T) {
@@ -219,10 +251,15 @@ func TestADirectoryIsBoundedAndSaysSo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, err := range []error{Check(dir), func() error { _, err := NewPrefill(dir, life("prefill"), config); return err }()} {
-		if err == nil || !strings.Contains(err.Error(), "remove or move old ones") {
-			t.Errorf("%v", err)
-		}
+	full := func() error {
+		_, err := NewPrefill(dir, life("prefill"), config)
+		return err
+	}
+	if err := full(); err == nil || !strings.Contains(err.Error(), "remove or move old ones") {
+		t.Errorf("%v", err)
+	}
+	if err := Check(dir); err != nil { // nothing that should keep a fleet from serving
+		t.Error(err)
 	}
 	if err := os.Remove(filepath.Join(dir, "0"+Suffix)); err != nil {
 		t.Fatal(err)
@@ -230,7 +267,7 @@ func TestADirectoryIsBoundedAndSaysSo(t *testing.T) {
 	if err := os.Truncate(filepath.Join(dir, "1"+Suffix), DirMax); err != nil { // it has holes, and takes no space
 		t.Fatal(err)
 	}
-	if err := Check(dir); err == nil || !strings.Contains(err.Error(), "4096 MiB") {
+	if err := full(); err == nil || !strings.Contains(err.Error(), "4096 MiB") {
 		t.Errorf("%v", err)
 	}
 	file := filepath.Join(dir, "2"+Suffix)
