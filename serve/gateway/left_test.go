@@ -1,41 +1,41 @@
 package gateway
 
 import (
+	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"baton/core/relay"
 )
 
 // The request has one deadline, counted from its arrival. Each leg of each attempt is told what is
 // left of it at that moment, and never the whole again.
 func TestEveryAttemptIsToldWhatIsLeft(t *testing.T) {
-	const passes = 30 * time.Millisecond
-	var mu sync.Mutex
-	var left []int64 // of each leg, in the order in which they came; guarded by mu
-	told := func(then script) script {
-		return func(l *fakeLeg) {
-			mu.Lock()
-			left = append(left, l.req.LeftMS)
-			mu.Unlock()
-			then(l)
+	two := func(c *Config) { c.Limits = relay.Limits{MaxRunning: 1, MaxTries: 2, RetryBurst: 2} }
+	virtual(t, two, func(b *bubble) {
+		var mu sync.Mutex
+		left := map[string]int64{} // by leg; guarded by mu
+		told := func(leg string, then script) script {
+			return func(l *fakeLeg) {
+				mu.Lock()
+				left[leg] = l.req.LeftMS
+				mu.Unlock()
+				then(l)
+			}
 		}
-	}
-	r := newRig(t, 2, nil)
-	r.prefills[0].play(told(func(l *fakeLeg) { l.accept(); l.wait() }))
-	r.decodes[0].play(told(func(l *fakeLeg) { l.accept(); time.Sleep(passes); l.cut() }))
-	r.prefills[1].play(told(goodPrefill))
-	r.decodes[1].play(told(goodDecode))
-	if a := r.post("/v1/chat/completions", helloBody+`,"stream":true}`); a.text() != "hello" {
-		t.Fatalf("status %d %s %q: want the answer of the second pair", a.status, a.body, a.events)
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	if len(left) != 4 {
-		t.Fatalf("%d legs, want 4", len(left))
-	}
-	first, second := min(left[0], left[1]), max(left[2], left[3])
-	if first <= passes.Milliseconds() || first-second < passes.Milliseconds()-1 {
-		t.Errorf("the first attempt was told that %d ms are left, and the second, %v later, %d", first, passes, second)
-	}
-	r.quiet()
+		b.join(RolePrefill, told("first prefill", accepts))
+		b.join(RoleDecode, told("first decode", func(l *fakeLeg) { l.accept(); time.Sleep(2 * time.Second); l.cut() }))
+		b.join(RolePrefill, told("second prefill", computes))
+		b.join(RoleDecode, told("second decode", answers))
+		if r := <-b.ask(b.Context()); r.at != 2*time.Second || r.status != 200 || !strings.Contains(r.body, "[DONE]") {
+			b.Errorf("after %v: status %d, %s; want the answer of the second pair after 2s", r.at, r.status, r.body)
+		}
+		want := map[string]int64{"first prefill": 60_000, "first decode": 60_000, "second prefill": 58_000, "second decode": 58_000}
+		if mu.Lock(); !maps.Equal(left, want) {
+			b.Errorf("ms left: %v, want %v", left, want)
+		}
+		mu.Unlock()
+	})
 }

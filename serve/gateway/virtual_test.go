@@ -36,6 +36,11 @@ func (m memory) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := &piped{out: out, head: make(chan int, 1)}
 	go func() {
 		defer out.Close()
+		defer func() {
+			if recover() != nil { // the script cut the connection
+				out.CloseWithError(io.ErrUnexpectedEOF)
+			}
+		}()
 		m[r.URL.Host](&fakeLeg{req: req, ctx: r.Context(), w: w})
 	}()
 	context.AfterFunc(r.Context(), func() { out.CloseWithError(r.Context().Err()) })
