@@ -94,7 +94,7 @@ func (c *Core) complete(now time.Duration, e *entry, out *Effects) {
 	if !e.phase.leased() || e.word < 1 || e.inside > 0 {
 		return
 	}
-	chunks, all := int32(len(e.chunks)), int32(room.BlocksFor(int(e.tokens)))
+	chunks, all := int32(len(e.chunks)), int32(room.BlocksFor(int(e.tokens)))-e.filledTo/room.BlockTokens
 	switch {
 	case chunks == e.word && e.filled == all:
 		c.move(e, Ready, now)
@@ -131,7 +131,7 @@ func (e *entry) resends() bool { return e.phase.leased() && e.word == 0 }
 // prealloc offers the room's lease to prefill.
 func (c *Core) prealloc(now time.Duration, e *entry, out *Effects) {
 	out.add(Effect{Kind: SendPrealloc, Room: e.id, Conn: e.conn, Prealloc: room.Prealloc{
-		Room: e.id, Lease: e.lease, Conn: e.conn, Tokens: int(e.tokens), Left: e.deadline - now,
+		Room: e.id, Lease: e.lease, Conn: e.conn, Tokens: int(e.tokens), From: int(e.filledTo), Left: e.deadline - now,
 	}})
 	t := room.Timer{Kind: room.ResendTimer, Room: e.id}
 	c.soonest.Disarmed(t)

@@ -76,8 +76,10 @@
 //	    yields but for an older one, and what is waited for never waits for the one who waits.
 //	D14 No poisoned prefix (blocks.B7). Blocks of a prompt are published when the step that filled
 //	    them came home well and its room was not given up; those that came over a link when the
-//	    first token has shown that both legs are of one prompt. A room that computes here, also
-//	    one that was retracted, takes what it finds and computes the rest, at least one token.
+//	    first token has shown that both legs are of one prompt. A room takes what it finds, also
+//	    one that was retracted, and computes the rest, at least one token; or its Prealloc says
+//	    which token is the first that it wants, and no chunk is let in before that. Removed
+//	    (both): 13 events to a chunk in a block that another room reads.
 //
 // The tombstone answers a Request that its Abort overtook. Cancel and the repeated Prealloc
 // are there for speed: the explorer finds nothing that breaks without them.

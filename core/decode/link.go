@@ -107,6 +107,7 @@ func (c *Core) arrived(now time.Duration, ev *Event, out *Effects) {
 	if e.phase == Preallocated {
 		c.move(e, Receiving, now)
 	}
+	c.pool.Own(e.blocks[ev.FirstBlock : ev.FirstBlock+ev.N])
 	answer.OK, answer.Blocks = true, e.blocks[ev.FirstBlock:ev.FirstBlock+ev.N:ev.FirstBlock+ev.N]
 	out.add(answer)
 }
@@ -115,7 +116,7 @@ func (c *Core) arrived(now time.Duration, ev *Event, out *Effects) {
 // that it is one of them.
 func (e *entry) admits(ev *Event) (ok, again bool) {
 	all := int32(room.BlocksFor(int(e.tokens)))
-	if ev.Chunk < 0 || ev.FirstBlock < 0 || ev.N < 1 || ev.N > all || ev.FirstBlock > all-ev.N {
+	if ev.Chunk < 0 || ev.FirstBlock < e.filledTo/room.BlockTokens || ev.N < 1 || ev.N > all || ev.FirstBlock > all-ev.N {
 		return false, false
 	}
 	for i := range e.chunks {

@@ -16,13 +16,9 @@ import (
 // and the output so far, but for the newest token, which is that item's input.
 func (e *entry) past() int32 { return e.tokens + max(e.made, 1) - 1 }
 
-// prefix returns the keys of what a room that computes here may take from the cache: never all of
-// it, so that there is something to compute, whose logits may be wanted. One that waits for a
-// peer's chunks takes nothing.
+// prefix returns the keys of what a room may take from the cache: never all of it, so that there
+// is something to compute, here or at its peer, whose logits may be wanted.
 func (e *entry) prefix() []blocks.Key {
-	if e.peer != Local && e.phase != Retracted {
-		return nil
-	}
 	return e.keys[:min(len(e.keys), int(e.past()-1)/room.BlockTokens)]
 }
 

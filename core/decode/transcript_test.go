@@ -98,7 +98,11 @@ func describe(e Effect) string {
 		return fmt.Sprintf("dial %d", e.Peer)
 	case SendPrealloc:
 		p := e.Prealloc
-		return fmt.Sprintf("send prealloc %d lease %d on connection %d: %d tokens, %v left", p.Room, p.Lease.Seq, p.Conn, p.Tokens, p.Left)
+		s := fmt.Sprintf("send prealloc %d lease %d on connection %d: %d tokens", p.Room, p.Lease.Seq, p.Conn, p.Tokens)
+		if p.From > 0 {
+			s += fmt.Sprintf(" from %d", p.From)
+		}
+		return fmt.Sprintf("%s, %v left", s, p.Left)
 	case SendCancel:
 		return fmt.Sprintf("send cancel %d lease %d on connection %d: %s", e.Cancel.Room, e.Cancel.Lease.Seq, e.Conn, e.Cancel.Cause)
 	case Place:

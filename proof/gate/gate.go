@@ -57,6 +57,8 @@ func Scopes() []Scope {
 		switch {
 		case s.Crowd != nil:
 			all = append(all, scope(s.Name, s.Nightly, func() *poolsim.Holders { return poolsim.NewHolders(*s.Crowd) }, s.Options))
+		case s.Pair != nil:
+			all = append(all, scope(s.Name, s.Nightly, func() *poolsim.Pairs { return poolsim.NewPairs(*s.Pair) }, s.Options))
 		case s.House != nil:
 			all = append(all, scope(s.Name, s.Nightly, func() *poolsim.Locals { return poolsim.NewLocals(*s.House) }, s.Options))
 		default:

@@ -22,19 +22,26 @@ type Event struct {
 type Kind uint8
 
 const (
-	Come      Kind = iota // the gateway's Request and decode's Prealloc are here
-	Alone                 // the Request is here, the Prealloc is lost
-	Abort                 // the gateway gives the leg up
-	Home                  // the step comes home, well for all of its rooms
-	Fails                 // the step comes home, and failed for Room
-	Written               // a write comes home
-	Unwritten             // a write failed
-	Deadline              // of a room
-	First                 // the first token of a room is known
+	Come        Kind = iota // the gateway's Request and decode's Prealloc are here
+	Alone                   // the Request is here, the Prealloc is lost
+	Abort                   // the gateway gives the leg up
+	Home                    // the step comes home, well for all of its rooms
+	Fails                   // the step comes home, and failed for Room
+	Written                 // a write comes home
+	Unwritten               // a write failed
+	Deadline                // of a room
+	First                   // the first token of a room is known
+	SourceHome              // prefill's step comes home
+	SourceFails             // and failed for Room
+	Told                    // prefill hears decode's next message
+	Heard                   // decode hears prefill's next word
+	Arrives                 // a chunk is at decode
+	Placed                  // its receiver has left
 	kinds
 )
 
-var kindNames = [kinds]string{"a room comes", "a room comes alone", "abort", "the step comes home", "the step fails", "a write comes home", "a write fails", "deadline", "first token"}
+var kindNames = [kinds]string{"a room comes", "a room comes alone", "abort", "the step comes home", "the step fails", "a write comes home", "a write fails", "deadline", "first token", "prefill's step comes home", "prefill's step fails",
+	"prefill hears decode", "decode hears prefill", "a chunk arrives", "a chunk is placed"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -177,11 +184,12 @@ const (
 	retracted
 	refound
 	wentOn
+	unsent
 	sightsAll
 )
 
 var sights = [sightsAll]string{"success", "hit", "shared by two", "evicted", "private copy", "success after a hit", "abort in mid-prefill",
-	"failed step", "deadline", "quarantined while shared", "cleared", "retracted", "found after a retraction", "success after a retraction"}
+	"failed step", "deadline", "quarantined while shared", "cleared", "retracted", "found after a retraction", "success after a retraction", "sent in part"}
 
 func (w *World) show(i int) { w.shows |= 1 << i }
 

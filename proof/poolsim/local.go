@@ -38,6 +38,7 @@ type Residence struct {
 // tenant is what the world knows of a room.
 type tenant struct {
 	came, ended, begins, retracted bool
+	harmed                         bool // it was given up, or a step failed for it
 	emitted                        int
 	table                          []int32
 	left                           []int32 // the table that it has just given back
@@ -120,12 +121,14 @@ func (s *Locals) Apply(w *Residence, e Event) error {
 		w.rooms[e.Room-1].begins = false
 		return s.feed(w, decode.Event{Kind: decode.Begun, Room: e.Room, OK: true, Finished: s.house.Output == 1})
 	case Abort:
+		w.rooms[e.Room-1].harmed = true
 		if slices.ContainsFunc(w.step, func(it decode.StepItem) bool { return it.Room == e.Room && it.Prefill && !it.Last }) {
 			w.show(midway)
 		}
 		return s.feed(w, decode.Event{Kind: decode.Abort, Room: e.Room})
 	case Fails:
 		w.show(failed)
+		w.rooms[e.Room-1].harmed = true
 	}
 	return s.home(w, e.Room)
 }
@@ -198,6 +201,8 @@ func (s *Locals) do(w *Residence, x *decode.Effect) error {
 			return fmt.Errorf("RELEASE: the leg of room %d ends twice", x.Room)
 		case slices.ContainsFunc(w.step, func(it decode.StepItem) bool { return it.Room == x.Room }):
 			return fmt.Errorf("QUIET: room %d ends while its step is under way", x.Room)
+		case !well && !r.harmed:
+			return fmt.Errorf("CAUSE: room %d ends with %s although nothing of it broke", x.Room, x.Outcome)
 		case well && r.emitted != s.house.Output:
 			return fmt.Errorf("WHOLE: room %d succeeds with %d tokens", x.Room, r.emitted)
 		case well:
@@ -309,7 +314,7 @@ func (s *Locals) Key(w *Residence, b []byte) []byte {
 	b = w.core.AppendState(b)
 	for i := range w.rooms {
 		r, prompt := &w.rooms[i], s.house.Prompts[i]
-		b = append(b, flag(r.came)|flag(r.ended)<<1|flag(r.begins)<<2|flag(r.retracted)<<3, byte(r.emitted), byte(len(r.table)))
+		b = append(b, flag(r.came)|flag(r.ended)<<1|flag(r.begins)<<2|flag(r.retracted)<<3|flag(r.harmed)<<4, byte(r.emitted), byte(len(r.table)))
 		for n, x := range r.table {
 			b = append(b, flag(n < len(prompt) && w.mem.bytes[x] == prompt[:min(n+1, len(prompt))]))
 		}

@@ -31,6 +31,8 @@ func TestCloneIsDeep(t *testing.T) {
 		switch {
 		case s.Crowd != nil:
 			deep(t, NewHolders(*s.Crowd))
+		case s.Pair != nil:
+			deep(t, NewPairs(*s.Pair))
 		case s.House != nil:
 			deep(t, NewLocals(*s.House))
 		default:

@@ -9,6 +9,7 @@ type Named struct {
 	Options explore.Options
 	Rooms   *Scope // around core/prefill, or
 	House   *House // around core/decode, or
+	Pair    *Pair  // around both, or
 	Crowd   *Crowd // around the pool alone
 }
 
@@ -17,6 +18,8 @@ func (n Named) Run() explore.Report {
 	switch {
 	case n.Crowd != nil:
 		return explore.Run(NewHolders(*n.Crowd), n.Options)
+	case n.Pair != nil:
+		return explore.Run(NewPairs(*n.Pair), n.Options)
 	case n.House != nil:
 		return explore.Run(NewLocals(*n.House), n.Options)
 	}
@@ -62,6 +65,12 @@ func Scopes() []Named {
 		{Name: "local PROMPT three", Options: ask(explore.PROMPT, kept...), House: locals(0, 2, 5, 0, "ab", "ab", "x")},
 		// An older one needs the blocks of a younger, which finds what is left of its prompt.
 		{Name: "local PROMPT retraction", Options: ask(explore.PROMPT, again...), House: locals(15, 3, 5, 1, "a", "ab", "x")},
+
+		// Two caches and a link: what decode has found is not sent.
+		{Name: "pair PROMPT two", Options: ask(explore.PROMPT, "success", "hit", "shared by two", "sent in part", "failed step"), Pair: &Pair{Source: 5, Slots: 2,
+			House: House{Prompts: []string{"a", "ab"}, Tail: 1, Output: 2, Blocks: 5, Running: 2, Chunk: 1, Abort: true, StepFails: true}}},
+		{Name: "pair PROMPT three", Options: ask(explore.PROMPT, "success", "hit", "evicted", "sent in part"), Pair: &Pair{Source: 5, Slots: 2,
+			House: House{Prompts: []string{"a", "ab", "x"}, Tail: 1, Output: 1, Blocks: 5, Running: 3, Chunk: 1}}},
 
 		{Name: "local PROMPT four", Nightly: true, Options: ask(explore.PROMPT, again...), House: locals(15, 3, 6, 1, "a", "ab", "x", "ab")},
 		{Name: "pool PROMPT four rooms", Nightly: true, Options: ask(explore.PROMPT, and("shared by two", "evicted")...),

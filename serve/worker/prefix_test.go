@@ -49,7 +49,7 @@ func TestTheSamePromptAgainComputesItsEnd(t *testing.T) {
 	q := ask(r, 1000, 20, f.vocab)
 	want := oracle(q.Tokens, 20, f.vocab)
 	for i, cached := range []int{0, 992, 992} {
-		before := f.tokens.Load()
+		before, sent := f.tokens.Load(), p.linkStat().SentBytes
 		pre, dec := both(t, p, d, again(r, q), p.Link())
 		if got := dec.ended(room.NoCause).ids; !slices.Equal(got, want) {
 			t.Errorf("time %d: %v, want %v", i+1, got, want)
@@ -57,6 +57,10 @@ func TestTheSamePromptAgainComputesItsEnd(t *testing.T) {
 		pre.ended(room.NoCause)
 		if n := f.tokens.Load() - before; n != int64(1000-cached) {
 			t.Errorf("time %d: %d tokens were computed, want %d", i+1, n, 1000-cached)
+		}
+		// Decode has found them too, and asks for the last block alone.
+		if n := p.linkStat().SentBytes - sent; n != int64(63-cached/16)*rowBytes*16 {
+			t.Errorf("time %d: %d bytes of KV were sent, want %d blocks", i+1, n, 63-cached/16)
 		}
 		if pre.end.Cached != cached || dec.end.Cached != cached {
 			t.Errorf("time %d: the legs say that %d and %d tokens were cached, want %d", i+1, pre.end.Cached, dec.end.Cached, cached)

@@ -1,0 +1,354 @@
+package poolsim
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"baton/core/decode"
+	"baton/core/prefill"
+	"baton/core/room"
+	"baton/proof/explore"
+)
+
+// Pair sizes a world of core/prefill and core/decode with a cache each and a link between them
+// that loses nothing: decode asks for what it has not found, prefill computes what it has not.
+type Pair struct {
+	House      // decode's side: every room is of two legs; of the output one token is enough
+	Source int // blocks of the prefill worker
+	Slots  int // rooms in flight there
+}
+
+// Couple is one state of it. Residence is decode's side.
+type Couple struct {
+	Residence
+	source prefill.Core
+	smem   memory
+	sstep  []prefill.StepItem
+	flight []flight
+	toP    []decode.Effect // control messages, in order
+	toD    []room.Settled
+	sout   prefill.Effects
+}
+
+// flight is a chunk on its way.
+type flight struct {
+	room   room.ID
+	chunk  int32
+	first  int32
+	last   bool
+	bytes  []string // as they left, once a receiver has them; nil before
+	source []int32
+	blocks []int32 // of decode, that a receiver is inside of
+}
+
+// Pairs explores it.
+type Pairs struct {
+	pair   Pair
+	locals Locals
+}
+
+// NewPairs returns the system of a pair.
+func NewPairs(p Pair) *Pairs { return &Pairs{p, Locals{p.House}} }
+
+func (s *Pairs) Init() Couple {
+	h := &s.pair
+	c := prefill.New(prefill.Config{Blocks: h.Source, QueuedMax: len(h.Prompts), RunningMax: h.Slots, ChunkTokens: h.Chunk * room.BlockTokens})
+	return Couple{Residence: s.locals.Init(), source: *c, smem: newMemory(h.Source)}
+}
+
+func (s *Pairs) Clone(w *Couple) Couple {
+	var d Couple
+	s.CopyInto(&d, w)
+	return d
+}
+
+func (s *Pairs) CopyInto(dst, src *Couple) {
+	s.locals.CopyInto(&dst.Residence, &src.Residence)
+	src.source.CopyTo(&dst.source)
+	src.smem.copyTo(&dst.smem)
+	dst.sstep = src.sstep
+	dst.flight = append(dst.flight[:0], src.flight...)
+	dst.toP = append(dst.toP[:0], src.toP...)
+	dst.toD = append(dst.toD[:0], src.toD...)
+}
+
+func (s *Pairs) Done(w *Couple) bool {
+	return s.locals.Done(&w.Residence) && w.source.Idle() && w.source.Blocks().Held == 0 && len(w.flight)+len(w.toP)+len(w.toD) == 0 && w.sstep == nil
+}
+
+func (s *Pairs) Class(e Event) explore.Class {
+	switch e.Kind {
+	case Told, Heard, Arrives, Placed:
+		return explore.Delivery
+	}
+	return (*Rooms)(nil).Class(e)
+}
+
+func (s *Pairs) Events(w *Couple, dst []Event) []Event {
+	dst = s.locals.Events(&w.Residence, dst)
+	if w.sstep != nil {
+		dst = append(dst, Event{Kind: SourceHome})
+		if s.pair.StepFails {
+			dst = append(dst, Event{Kind: SourceFails, Room: w.sstep[0].Room})
+		}
+	}
+	if len(w.toP) > 0 {
+		dst = append(dst, Event{Kind: Told})
+	}
+	if len(w.toD) > 0 {
+		dst = append(dst, Event{Kind: Heard})
+	}
+	for i, x := range w.flight {
+		if slices.ContainsFunc(w.flight[:i], func(y flight) bool { return y.room == x.room }) {
+			continue // one after the other, in a room
+		}
+		kind := Arrives
+		if x.bytes != nil {
+			kind = Placed
+		}
+		dst = append(dst, Event{Kind: kind, Room: x.room, Chunk: x.chunk})
+	}
+	return dst
+}
+
+func (s *Pairs) Apply(w *Couple, e Event) error {
+	w.shows = 0
+	id := e.Room
+	switch e.Kind {
+	case Come:
+		w.rooms[id-1].came = true
+		if err := s.feedP(w, prefill.Event{Kind: prefill.Request, Room: id, Tokens: s.locals.tokens(id), Keys: keysOf(s.pair.Prompts[id-1]), Deadline: 1}); err != nil {
+			return err
+		}
+		return s.feedD(w, decode.Event{Kind: decode.Request, Room: id, Peer: 1, Tokens: s.locals.tokens(id), MaxNew: s.pair.Output,
+			Keys: keysOf(s.pair.Prompts[id-1]), Deadline: 1})
+	case First: // reads the whole prompt
+		prompt := s.pair.Prompts[id-1]
+		if err := w.mem.holds(prompt, w.rooms[id-1].table, len(prompt)); err != nil {
+			return err
+		}
+		w.rooms[id-1].begins = false
+		return s.feedD(w, decode.Event{Kind: decode.Begun, Room: id, OK: true, Finished: s.pair.Output == 1})
+	case Abort:
+		w.rooms[id-1].harmed = true
+		if err := s.feedD(w, decode.Event{Kind: decode.Abort, Room: id}); err != nil {
+			return err
+		}
+		return s.feedP(w, prefill.Event{Kind: prefill.Abort, Room: id}) // the gateway gives both legs up
+	case Home, Fails:
+		if e.Kind == Fails {
+			w.show(failed)
+			w.rooms[id-1].harmed = true
+		}
+		if err := s.locals.home(&w.Residence, id); err != nil {
+			return err
+		}
+		return s.talk(w)
+	case SourceHome, SourceFails:
+		if e.Kind == SourceFails {
+			w.show(failed)
+			w.rooms[id-1].harmed = true
+		}
+		return s.sourceHome(w, id)
+	case Told:
+		x := w.toP[0]
+		w.toP = slices.Delete(w.toP, 0, 1)
+		if x.Kind == decode.SendCancel {
+			return s.feedP(w, prefill.Event{Kind: prefill.Cancel, Cancel: x.Cancel})
+		}
+		if x.Prealloc.From > 0 {
+			w.show(unsent)
+		}
+		return s.feedP(w, prefill.Event{Kind: prefill.Prealloc, Prealloc: x.Prealloc})
+	case Heard:
+		x := w.toD[0]
+		w.toD = slices.Delete(w.toD, 0, 1)
+		return s.feedD(w, decode.Event{Kind: decode.Settled, Settled: x})
+	}
+	i := slices.IndexFunc(w.flight, func(x flight) bool { return x.room == id && x.chunk == e.Chunk })
+	x := w.flight[i]
+	if e.Kind == Arrives {
+		return s.arrives(w, i)
+	}
+	for k, b := range x.blocks {
+		if w.written(b) || len(s.users(w, b)) != 1 {
+			return fmt.Errorf("OWN: chunk %d of room %d is placed into block %d, which others use", x.chunk, id, b)
+		}
+		w.mem.bytes[b] = x.bytes[k]
+	}
+	w.flight = slices.Delete(w.flight, i, i+1)
+	return s.feedD(w, decode.Event{Kind: decode.ChunkPlaced, Room: id, Lease: w.leaseOf(id), Chunk: x.chunk})
+}
+
+// leaseOf: decode gives leases in the order in which rooms get blocks; a room has one at most.
+func (w *Couple) leaseOf(id room.ID) (l room.Lease) {
+	w.core.Rooms(func(v room.View) bool {
+		if v.Room == id {
+			l = v.Lease
+		}
+		return l == room.Lease{}
+	})
+	return l
+}
+
+// users are the rooms of decode that hold a block.
+func (s *Pairs) users(w *Couple, b int32) (all []int) {
+	for i := range w.rooms {
+		if slices.Contains(w.rooms[i].table, b) {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// arrives asks decode for a place. The bytes are what they were when they left, and the source is
+// free from then on.
+func (s *Pairs) arrives(w *Couple, i int) error {
+	x := w.flight[i]
+	x.bytes = make([]string, len(x.source))
+	for k, b := range x.source {
+		x.bytes[k] = w.smem.bytes[b]
+	}
+	w.flight[i] = x
+	lease := w.leaseOf(x.room)
+	place := decode.Effect{}
+	if lease != (room.Lease{}) {
+		err := s.feedD(w, decode.Event{Kind: decode.ChunkArrived, Room: x.room, Lease: lease, Conn: 1, Chunk: x.chunk, FirstBlock: x.first, N: int32(len(x.source)), Last: x.last})
+		if err != nil {
+			return err
+		}
+		for _, e := range w.out.List {
+			if e.Kind == decode.Place {
+				place = e
+			}
+		}
+	}
+	i = slices.IndexFunc(w.flight, func(y flight) bool { return y.room == x.room && y.chunk == x.chunk })
+	if place.OK {
+		w.flight[i].blocks = place.Blocks
+	} else {
+		w.flight = slices.Delete(w.flight, i, i+1)
+	}
+	return s.feedP(w, prefill.Event{Kind: prefill.WriteDone, Room: x.room, Lease: s.leaseP(w, x.room), Chunk: x.chunk, OK: true})
+}
+
+// leaseP is the lease of a room at prefill.
+func (s *Pairs) leaseP(w *Couple, id room.ID) (l room.Lease) {
+	w.source.Rooms(func(v room.View) bool {
+		if v.Room == id {
+			l = v.Lease
+		}
+		return l == room.Lease{}
+	})
+	return l
+}
+
+// feedD steps decode's side and takes its messages.
+func (s *Pairs) feedD(w *Couple, ev decode.Event) error {
+	if err := s.locals.feed(&w.Residence, ev); err != nil {
+		return err
+	}
+	return s.talk(w)
+}
+
+// talk takes what decode's last step says to the link.
+func (s *Pairs) talk(w *Couple) error {
+	dial := false
+	for _, x := range w.out.List {
+		switch x.Kind {
+		case decode.SendPrealloc, decode.SendCancel:
+			w.toP = append(w.toP, x)
+		case decode.Freed:
+			for _, f := range w.flight {
+				for _, b := range f.blocks {
+					if slices.Contains(x.Blocks, b) {
+						return fmt.Errorf("QUIET: block %d is freed with a receiver inside", b)
+					}
+				}
+			}
+		case decode.Dial:
+			dial = true
+		}
+	}
+	if dial {
+		return s.feedD(w, decode.Event{Kind: decode.LinkUp, Peer: 1, Conn: 1})
+	}
+	return nil
+}
+
+// feedP steps prefill and does what it says; its own account of its pool is judged in Rooms.
+func (s *Pairs) feedP(w *Couple, ev prefill.Event) error {
+	w.sout.Reset()
+	w.source.Step(0, ev, &w.sout)
+	for i := range w.sout.List {
+		switch x := &w.sout.List[i]; x.Kind {
+		case prefill.Settle:
+			w.toD = append(w.toD, x.Settled)
+		case prefill.Step:
+			w.sstep = x.Items
+			for _, it := range x.Items {
+				for _, b := range it.Blocks[it.From/room.BlockTokens : room.BlocksFor(int(it.To))] {
+					w.smem.bytes[b] = ""
+				}
+			}
+		case prefill.Write:
+			w.flight = append(w.flight, flight{room: x.Room, chunk: x.Chunk, first: x.FirstBlock, last: x.Last, source: x.Blocks})
+		}
+	}
+	return nil
+}
+
+func (s *Pairs) sourceHome(w *Couple, fails room.ID) error {
+	ev := prefill.Event{Kind: prefill.StepDone}
+	for i := range w.sstep {
+		it := &w.sstep[i]
+		ok := it.Room != fails
+		ev.Results = append(ev.Results, prefill.Result{Room: it.Room, OK: ok})
+		prompt := s.pair.Prompts[it.Room-1]
+		for n := int(it.From) / room.BlockTokens; ok && n < min(int(it.To)/room.BlockTokens, len(prompt)); n++ {
+			w.smem.fill(prompt, it.Blocks, n)
+		}
+	}
+	w.sstep = nil
+	return s.feedP(w, ev)
+}
+
+func (s *Pairs) Key(w *Couple, b []byte) []byte {
+	b = s.locals.Key(&w.Residence, b)
+	b = w.source.AppendState(b)
+	b = append(b, byte(len(w.sstep)), byte(len(w.flight)), byte(len(w.toP)), byte(len(w.toD)))
+	for i := range w.rooms { // what prefill's blocks hold follows from its state, if there is no mistake
+		b = binary.AppendUvarint(b, w.leaseOf(room.ID(i+1)).Seq)
+	}
+	for _, x := range w.flight {
+		b = append(b, byte(x.room), byte(x.chunk), byte(x.first), flag(x.last), flag(x.bytes != nil), flag(x.blocks != nil))
+		prompt := s.pair.Prompts[x.room-1]
+		for k, bytes := range x.bytes {
+			n := int(x.first) + k
+			b = append(b, flag(n < len(prompt) && bytes == prompt[:min(n+1, len(prompt))]))
+		}
+	}
+	for _, x := range w.toP {
+		b = append(b, byte(x.Kind), byte(x.Room), byte(x.Prealloc.From/room.BlockTokens), byte(x.Prealloc.Lease.Seq+x.Cancel.Lease.Seq))
+	}
+	for _, x := range w.toD {
+		b = append(b, byte(x.Room), byte(x.Chunks), flag(x.Outcome.Kind == room.Success), byte(x.Lease.Seq))
+	}
+	return b
+}
+
+func (s *Pairs) Witnesses() []string            { return sights[:] }
+func (s *Pairs) Shows(w *Couple) uint64         { return w.shows }
+func (s *Pairs) Name(_ *Couple, e Event) string { return (*Rooms)(nil).Name(nil, e) }
+func (s *Pairs) Columns() []string              { return append(s.locals.Columns(), "prefill") }
+func (s *Pairs) Stuck(w *Couple) string         { return s.locals.Stuck(&w.Residence) }
+func (s *Pairs) Cells(w *Couple, dst []string) []string {
+	dst = s.locals.Cells(&w.Residence, dst)
+	cell := ""
+	w.source.Rooms(func(v room.View) bool {
+		cell += fmt.Sprintf("%d:%s ", v.Room, v.Phase)
+		return true
+	})
+	return append(dst, cell)
+}
