@@ -72,8 +72,9 @@
 //	    goes on with the same decode item. It begins a second time only if it never had begun.
 //	D12 Only what nothing touches is retracted: between steps, with no receiver inside, no first
 //	    token under way, no lease that waits (the pins of D3).
-//	D13 It comes to an end (sched.S6 to S8): whoever is let in has room for AheadTokens, nobody
-//	    yields but for an older one, and what is waited for never waits for the one who waits.
+//	D13 It comes to an end (sched.S6 to S8): nobody yields before somebody made more than
+//	    AheadTokens since the last one was let in, nobody yields but for an older one, and what
+//	    is waited for never waits for the one who waits.
 //	D14 No poisoned prefix (blocks.B7). Blocks of a prompt are published when the step that filled
 //	    them came home well and its room was not given up; those that came over a link when the
 //	    first token has shown that both legs are of one prompt. A room takes what it finds, also

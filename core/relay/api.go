@@ -19,11 +19,12 @@ const (
 	ClientGone                  // Req
 	TimerFired                  // Timer
 	Drain                       // no new requests; those accepted go on
+	Waits                       // Req, Attempt: the decode leg says that its room waits for memory and will go on
 	Roster                      // Worker: it may be placed on and could not before, because it joined or is healthy again
 	eventKinds
 )
 
-var eventNames = [eventKinds]string{"arrive", "pair", "leg_open", "tokens", "leg_end", "leg_closed", "client_gone", "timer", "drain", "roster"}
+var eventNames = [eventKinds]string{"arrive", "pair", "leg_open", "tokens", "leg_end", "leg_closed", "client_gone", "timer", "drain", "waits", "roster"}
 
 func (k EventKind) String() string { return eventNames[k] }
 
@@ -73,7 +74,7 @@ type Budgets struct {
 	Place      time.Duration // per attempt, from asking for a pair until there is one; 0 means PlaceDefault
 	Connect    time.Duration // per attempt, until both workers accepted
 	FirstToken time.Duration // per attempt, from then until the first token
-	Gap        time.Duration // between tokens
+	Gap        time.Duration // between tokens, or words that there is a reason for none (Waits)
 	Total      time.Duration // from arrival to the end; 0 means TotalDefault
 }
 

@@ -166,6 +166,14 @@ func (c *Core) tokens(r *request, ev Event) {
 	c.out.add(Effect{Kind: Forward, Req: r.id, Attempt: r.attempt})
 }
 
+// waits hears that a worker has taken a room's memory back for a while: it is well, and the stream
+// stands still for a reason. What it brings all the same is bounded by the total budget.
+func (c *Core) waits(r *request, ev Event) {
+	if ev.Attempt == r.attempt && r.phase == Streaming && r.legs[Decode].state.live() {
+		c.arm(r, GapTimer, r.budgets.Gap)
+	}
+}
+
 // legEnd hears that a leg is over by itself.
 func (c *Core) legEnd(r *request, ev Event) {
 	if !r.current(ev) {

@@ -137,6 +137,8 @@ func (c *Core) Step(now time.Duration, ev Event, out *Effects) {
 		c.legOpen(r, ev)
 	case Tokens:
 		c.tokens(r, ev)
+	case Waits:
+		c.waits(r, ev)
 	case LegEnd:
 		c.legEnd(r, ev)
 	case LegClosed:

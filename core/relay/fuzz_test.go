@@ -103,6 +103,8 @@ func (w *ledger) choose(a, b byte) {
 		w.step(Event{Kind: LegOpen, Req: req, Attempt: attempt, Leg: leg})
 	case Tokens:
 		w.step(Event{Kind: Tokens, Req: req, Attempt: attempt, N: 1})
+	case Waits:
+		w.step(Event{Kind: Waits, Req: req, Attempt: attempt})
 	case LegEnd:
 		all := room.Causes()
 		o := room.Done()

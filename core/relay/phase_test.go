@@ -59,7 +59,7 @@ func TestEveryPhaseTakesEveryEvent(t *testing.T) {
 	for attempt := range int32(3) {
 		all = append(all, paired(attempt))
 		for l := range legs {
-			for _, k := range []EventKind{LegOpen, Tokens, LegEnd, LegClosed} {
+			for _, k := range []EventKind{LegOpen, Tokens, Waits, LegEnd, LegClosed} {
 				all = append(all, of(k, attempt, l))
 			}
 		}

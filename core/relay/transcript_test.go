@@ -105,6 +105,8 @@ func event(verb string, a *transcript.Args) Event {
 		ev.Kind = LegOpen
 	case "tokens":
 		ev.Kind = Tokens
+	case "waits":
+		ev.Kind = Waits
 	case "end":
 		ev.Kind, ev.Finished, ev.Said, ev.Outcome = LegEnd, a.Has("finished"), a.Has("said"), room.Done()
 	case "closed":

@@ -27,9 +27,11 @@
 //	    the time that it still takes.
 //	S6  memory ahead. A room is let in with blocks for the tokens that it has and some of output
 //	    ahead, and only if as many stay free as all that were let in before may still ask for up
-//	    to the same distance from where they are. So whoever is let in makes that many tokens
-//	    before anybody has to yield, and a room that is computed again is so for more than a
-//	    token. Those that generate are served before those that wait.
+//	    to the same distance from where they are. So nobody has to yield before somebody made
+//	    more tokens than all were promised when the last one was let in: what is computed again
+//	    is at most one room for each so many tokens of the fastest. (That room may have made none
+//	    meanwhile, if its prompt is long: S7 says that this is not for ever.) Those that generate
+//	    are served before those that wait.
 //	S7  nobody yields but for an older one. When a generating room needs a block and there is
 //	    none, the youngest of those that hold blocks gives up all of its own, and waits for
 //	    them again at its place by arrival; if that is the needy room itself, it does, for those

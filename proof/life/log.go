@@ -91,7 +91,7 @@ func (l *Log) Relay(c *relay.Core, ev relay.Event, step func()) {
 
 // relayEvents are the words for what reaches a gateway's core.
 var relayEvents = map[relay.EventKind]string{relay.Arrive: "arrive", relay.Pair: "pair", relay.LegOpen: "leg_open", relay.Tokens: "tokens",
-	relay.LegEnd: "leg_end", relay.LegClosed: "leg_closed", relay.ClientGone: "client_gone", relay.Drain: "drain", relay.Roster: "roster"}
+	relay.LegEnd: "leg_end", relay.LegClosed: "leg_closed", relay.ClientGone: "client_gone", relay.Drain: "drain", relay.Waits: "waits", relay.Roster: "roster"}
 
 func named(event string, own bool) string {
 	if own {

@@ -19,7 +19,7 @@ func schedules() []Named {
 	all := Scope{
 		Requests: 4, Limits: relay.Limits{MaxRunning: 2, MaxQueued: 1, MaxTries: 3, RetryBurst: 3}, Prefills: 2, Decodes: 3, Tokens: 2,
 		Causes: slices.DeleteFunc(room.Causes()[1:], func(c room.Cause) bool { return c == room.Cancelled }),
-		Gone:   true, Silent: true, Echo: true, Drain: true, NoPair: true, Away: 3,
+		Gone:   true, Silent: true, Waits: true, Echo: true, Drain: true, NoPair: true, Away: 3,
 	}
 	with := func(f func(*Scope)) Scope { sc := all; f(&sc); return sc }
 	heard := func(sc *Scope) { sc.Silent, sc.NoPair, sc.Back = false, false, true } // nothing breaks that nobody hears of
@@ -44,7 +44,7 @@ var sights = [...]string{
 	Arrive: "a request", Look: "placement looks", Choose: "a pair", Nobody: "no pair", Accept: "a leg accepted", Work: "a leg goes on",
 	Deliver: "a leg heard", Late: "a late close", Fire: "a timer", Break: "a leg broken", Early: "a leg that ends early", Echo: "an echo",
 	Silence: "a silent leg", Leave: "a client leaves", Sicken: "a worker ill", Die: "a worker dies", Return: "a worker back",
-	Heard: "a blamed worker heard of", Drain: "a drain",
+	Heard: "a blamed worker heard of", Drain: "a drain", Wait: "a leg that waits",
 }
 
 func (x watched) Apply(w *World, e Event) error {

@@ -59,7 +59,7 @@ func Scopes() []Named {
 			Options: explore.Options{Ask: explore.PROMPT, Must: append(retried[:len(retried):len(retried)], "late close")}},
 		{Name: "relay TERM one", Scope: with(all, func(sc *Scope) { sc.Silent = true }),
 			Options: explore.Options{Ask: explore.TERM, Must: append(retried[:len(retried):len(retried)], "deadline", "overload")}},
-		{Name: "relay TERM unified", Scope: with(all, func(sc *Scope) { sc.Silent, sc.Prefills, sc.Tokens = true, 0, 2 }),
+		{Name: "relay TERM unified", Scope: with(all, func(sc *Scope) { sc.Silent, sc.Waits, sc.Prefills, sc.Tokens = true, true, 0, 2 }),
 			Options: explore.Options{Ask: explore.TERM, Must: retried}},
 		{Name: "relay PROMPT two queued", Scope: with(two, func(sc *Scope) { sc.Prefills = 0 }),
 			Options: explore.Options{Ask: explore.PROMPT, Must: shared}},

@@ -62,6 +62,7 @@ const (
 	Return       // a worker is well again, or there is another in its place
 	Heard        // a worker that was blamed is heard of
 	Drain
+	Wait // a decode leg says that its room waits for memory
 )
 
 var _ explore.System[World, Event] = (*System)(nil)
@@ -95,7 +96,7 @@ func (s *System) Class(e Event) explore.Class {
 		if !e.Sure {
 			return explore.Environment
 		}
-	case Leave, Drain:
+	case Leave, Drain, Wait:
 		return explore.Environment
 	}
 	return explore.Progress
@@ -178,6 +179,9 @@ func (s *System) legEvents(r *request, n uint8, at relay.Leg, dst []Event) []Eve
 	if at == relay.Prefill && r.legs[relay.Decode].failed {
 		dst = append(dst, Event{Kind: Echo, Req: n})
 	}
+	if s.scope.Waits && at == relay.Decode && l.state == working {
+		dst = append(dst, Event{Kind: Wait, Req: n, Leg: at})
+	}
 	if s.scope.Silent {
 		dst = append(dst, Event{Kind: Silence, Req: n, Leg: at})
 	}
@@ -232,6 +236,8 @@ func (s *System) Apply(w *World, e Event) error {
 		l.finish(post{outcome: room.Fail(room.Cancelled), said: true})
 	case Silence:
 		l.silent = true
+	case Wait:
+		return s.step(w, relay.Event{Kind: relay.Waits, Req: id, Attempt: r.attempt})
 	}
 	return nil
 }
@@ -413,6 +419,8 @@ func (s *System) Name(w *World, e Event) string {
 		return leg + " ends: cancelled by decode"
 	case Silence:
 		return leg + " falls silent"
+	case Wait:
+		return leg + " waits for memory"
 	case Leave:
 		return "client leaves"
 	case Sicken:

@@ -20,6 +20,7 @@ type Scope struct {
 	Gone     bool // clients may leave
 	Buffered bool // clients get nothing before the end
 	Silent   bool // a leg may fall silent for ever
+	Waits    bool // a decode leg may say that its room waits for memory
 	NoPair   bool // placement may find nobody
 	Drain    bool
 	Away     int  // how often a worker may die or fall ill; 0: the roster never changes

@@ -286,8 +286,11 @@ func (g *Gateway) runLeg(ctx context.Context, addr string, req *leg.Request, abo
 	result := g.client.Run(ctx, addr, about.Leg.String(), req, func(line leg.Line) {
 		ev := about
 		ev.Kind, ev.N = relay.Tokens, len(line.IDs)
-		if line.Accepted {
+		switch {
+		case line.Accepted:
 			ev.Kind = relay.LegOpen
+		case line.Waits:
+			ev.Kind = relay.Waits
 		}
 		g.post(input{event: ev, line: line})
 	})

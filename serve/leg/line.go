@@ -17,6 +17,7 @@ type Line struct {
 	Text     string                `json:"text,omitempty"`     // new text; may be empty while bytes are held back
 	IDs      []int32               `json:"ids,omitempty"`      // the tokens that came out
 	Logprobs []sample.TokenLogprob `json:"logprobs,omitempty"` // one per id, or none; clamped (sample.Clamp)
+	Waits    bool                  `json:"waits,omitempty"`    // the room waits for memory and will go on: said now and then until it does
 	End      *End                  `json:"end,omitempty"`
 }
 
@@ -118,8 +119,8 @@ func ParseEnd(b []byte) (*End, error) {
 
 func (l *Line) validate() error {
 	piece := l.Text != "" || len(l.IDs) > 0 || len(l.Logprobs) > 0
-	if b2i(l.Accepted)+b2i(piece)+b2i(l.End != nil) != 1 {
-		return errors.New("leg: a line must be accepted, a piece or an end")
+	if b2i(l.Accepted)+b2i(piece)+b2i(l.Waits)+b2i(l.End != nil) != 1 {
+		return errors.New("leg: a line must be accepted, a piece, waits or an end")
 	}
 	switch {
 	case len(l.IDs) > PieceIDsMax:

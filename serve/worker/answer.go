@@ -163,6 +163,7 @@ type answer struct {
 	weight  int        // guarded by mu; of lines, at most max
 	refused *refusal   // guarded by mu
 	end     *leg.End   // guarded by mu
+	waits   bool       // guarded by mu; the room waits for memory, no piece has come since
 	full    bool       // guarded by mu; lines were dropped, the stream may only fail now
 	hurry   func()     // guarded by mu; cuts a write that hangs; nil when nobody writes
 }
@@ -198,6 +199,7 @@ func (a *answer) tell(f func()) {
 func (a *answer) put(l leg.Line) bool {
 	ok := true
 	a.tell(func() {
+		a.waits = l.Waits
 		switch {
 		case a.full:
 		case a.weight+weigh(&l) > a.max:
@@ -211,6 +213,13 @@ func (a *answer) put(l leg.Line) bool {
 		}
 	})
 	return ok
+}
+
+// waiting says that the last that was put is that the room waits.
+func (a *answer) waiting() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.waits && a.end == nil && !a.full
 }
 
 // gap says that lines were dropped.

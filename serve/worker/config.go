@@ -60,9 +60,10 @@ const (
 	WorkersDefault = 2
 	// ChunkDefault keeps a step near 0.1 s on two CPU threads at 1 B parameters.
 	ChunkDefault = 512
-	// AheadDefault is half of ChunkDefault: between a room's coming back and the next retraction
-	// every room makes as many tokens, so what is computed again costs a small part of the steps,
-	// and outputs are rarely as long as they may be.
+	// AheadDefault is half of ChunkDefault: from a room's coming back until the next has to yield
+	// there are at least as many steps, and computing again a prompt and output of some thousand
+	// tokens takes a few of them. Outputs are rarely as long as they may be, so reserving more
+	// would only keep rooms waiting.
 	AheadDefault = 256
 	// GraceDefault is Kubernetes' default termination grace (30 s) less the time to end.
 	GraceDefault = 25 * time.Second

@@ -190,6 +190,11 @@ func (n *decodeNode) emit(id room.ID) {
 			p.Top[k].Logprob = sample.Clamp(p.Top[k].Logprob)
 		}
 	}
+	n.say(id, e, l)
+}
+
+// say puts a line into the answer of a room.
+func (n *decodeNode) say(id room.ID, e *entry, l leg.Line) {
 	if !e.answer.put(l) {
 		n.w.metrics.SlowReaders.Inc()
 		e.why = "the gateway did not read its answer, whose buffer is full"
@@ -197,10 +202,12 @@ func (n *decodeNode) emit(id room.ID) {
 	}
 }
 
-// retract says that a room waits for memory again. Its tokens, the state of its sampling and what
-// it said stay where they are: the room is computed again from them, and goes on.
+// retract says that a room waits for memory again, to the gateway too, which would else take it for
+// stuck. Its tokens, the state of its sampling and what it said stay where they are: the room is
+// computed again from them, and goes on.
 func (n *decodeNode) retract(id room.ID) {
 	e := n.w.room(id)
+	n.say(id, e, leg.Line{Waits: true})
 	n.w.metrics.Retractions.Inc()
 	n.w.log.Info("room retracted", "room", id, "rid", e.req.RID, "worker", n.w.name, "after", n.w.now()-e.began,
 		"detail", fmt.Sprintf("%d tokens of prompt and %d of output will be computed again", len(e.req.Tokens), e.output))

@@ -182,6 +182,11 @@ func TestARetractedRoomIsSeenAndMayBeLeft(t *testing.T) {
 		t.Errorf("%v retractions, want 1", n)
 	}
 	b.after(1)
+	until(t, "its gateway hears that it waits", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.waits > 0
+	})
 	b.cancel()
 	within(t, "the younger leg to end", b.over)
 	until(t, "the retracted room has ended", func() bool { return row().Room == "" })

@@ -107,6 +107,7 @@ type call struct {
 	ids      []int32
 	text     string
 	logprobs []sample.TokenLogprob
+	waits    int    // lines that said that the room waits
 	body     string // of a refusal
 	end      *leg.End
 	err      error
@@ -159,6 +160,9 @@ func (c *call) run(req *http.Request) {
 			c.err = err
 			c.ids = append(c.ids, l.IDs...)
 			c.text += l.Text
+			if l.Waits {
+				c.waits++
+			}
 			c.logprobs = append(c.logprobs, l.Logprobs...)
 			if l.End != nil {
 				c.end = l.End

@@ -27,6 +27,9 @@ const (
 	tokenBytes     = 24
 	// writeMax is how long one write to a gateway may hang before its connection is given up.
 	writeMax = 20 * time.Second
+	// waitsEvery is how often it is said that a room waits for memory: four times within the
+	// silence that gateways allow a stream by default (a minute).
+	waitsEvery = 15 * time.Second
 	// hurryMax is what is left of that once its buffer is full.
 	hurryMax = 2 * time.Second
 	// askMax is how long the loop may take to answer a question before it counts as stuck.
@@ -157,8 +160,12 @@ type stream struct {
 func (s *stream) run(gone <-chan struct{}) {
 	s.e.answer.onFull(func() { s.rc.SetWriteDeadline(time.Now().Add(hurryMax)) })
 	defer s.e.answer.onFull(nil)
+	again := time.NewTicker(waitsEvery)
+	defer again.Stop()
 	for {
 		select {
+		case <-again.C:
+			s.waits()
 		case <-s.e.answer.wake:
 			if s.write() {
 				return
@@ -170,6 +177,17 @@ func (s *stream) run(gone <-chan struct{}) {
 			panic(http.ErrAbortHandler)
 		}
 	}
+}
+
+// waits says again that the room waits, while that is the last that was said and the worker makes
+// progress: the room waits for older ones.
+func (s *stream) waits() {
+	if !s.e.answer.waiting() || s.broken || s.w.now()-time.Duration(s.w.progress.Load()) > s.w.healthMax {
+		return
+	}
+	s.buf = s.buf[:0]
+	s.append(&leg.Line{Waits: true})
+	s.flush()
 }
 
 // write writes what is new and says whether that was the end.
