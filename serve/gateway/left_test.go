@@ -28,13 +28,14 @@ func TestEveryAttemptIsToldWhatIsLeft(t *testing.T) {
 		b.join(RolePrefill, told("first prefill", accepts))
 		b.join(RoleDecode, told("first decode", func(l *fakeLeg) { l.accept(); time.Sleep(2 * time.Second); l.cut() }))
 		b.join(RolePrefill, told("second prefill", computes))
-		b.join(RoleDecode, told("second decode", answers))
-		if r := <-b.ask(b.Context()); r.at != 2*time.Second || r.status != 200 || !strings.Contains(r.body, "[DONE]") {
-			b.Errorf("after %v: status %d, %s; want the answer of the second pair after 2s", r.at, r.status, r.body)
+		b.join(RoleDecode, told("second decode", func(l *fakeLeg) { time.Sleep(time.Second); answers(l) }))
+		if r := <-b.ask(b.Context()); r.at != 3*time.Second || r.status != 200 || !strings.Contains(r.body, "[DONE]") {
+			b.Errorf("after %v: status %d, %s; want the answer of the second pair after 3s", r.at, r.status, r.body)
 		}
 		want := map[string]int64{"first prefill": 60_000, "first decode": 60_000, "second prefill": 58_000, "second decode": 58_000}
 		if mu.Lock(); !maps.Equal(left, want) {
-			b.Errorf("ms left: %v, want %v", left, want)
+			b.Errorf("the first attempt was told that %d ms are left, and the second, two seconds later, %d: all legs: %v, want %v",
+				left["first decode"], left["second decode"], left, want)
 		}
 		mu.Unlock()
 	})
