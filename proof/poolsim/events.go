@@ -114,6 +114,9 @@ func (s *Rooms) Events(w *World, dst []Event) []Event {
 
 func (s *Rooms) Apply(w *World, e Event) error {
 	w.shows = 0
+	if s.Class(e) != explore.Progress {
+		w.rooms[e.Room-1].harmed = true
+	}
 	switch e.Kind {
 	case Come:
 		w.rooms[e.Room-1].came = true
@@ -149,7 +152,7 @@ func (s *Rooms) Key(w *World, b []byte) []byte {
 	b = w.core.AppendState(b)
 	for i := range w.rooms {
 		r, prompt := &w.rooms[i], s.scope.Prompts[i]
-		b = append(b, flag(r.came)|flag(r.ended)<<1|flag(r.success)<<2, byte(r.sent), byte(r.found), byte(len(r.table)))
+		b = append(b, flag(r.came)|flag(r.ended)<<1|flag(r.success)<<2|flag(r.harmed)<<3, byte(r.sent), byte(r.found), byte(len(r.table)))
 		for n, x := range r.table {
 			b = append(b, flag(n < len(prompt) && w.mem.bytes[x] == prompt[:min(n+1, len(prompt))]))
 		}
@@ -185,11 +188,12 @@ const (
 	refound
 	wentOn
 	unsent
+	unlike
 	sightsAll
 )
 
 var sights = [sightsAll]string{"success", "hit", "shared by two", "evicted", "private copy", "success after a hit", "abort in mid-prefill",
-	"failed step", "deadline", "quarantined while shared", "cleared", "retracted", "found after a retraction", "success after a retraction", "sent in part"}
+	"failed step", "deadline", "quarantined while shared", "cleared", "retracted", "found after a retraction", "success after a retraction", "sent in part", "legs differ"}
 
 func (w *World) show(i int) { w.shows |= 1 << i }
 

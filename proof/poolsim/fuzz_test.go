@@ -56,7 +56,7 @@ var plays = []func(choices []byte, saw func(string)) error{
 		return way(NewLocals(House{Prompts: []string{"a", "ab", "x", "ab"}, Tail: 15, Output: 3, Blocks: 6, Running: 4, Chunk: 1, Ahead: 1, Abort: true, StepFails: true}), explore.PROMPT, choices, saw)
 	},
 	func(choices []byte, saw func(string)) error {
-		return way(NewPairs(Pair{Source: 6, Slots: 3, House: House{Prompts: []string{"ab", "abc", "x", "ab"}, Tail: 1, Output: 2, Blocks: 7, Running: 3, Chunk: 1, Abort: true, StepFails: true}}), explore.PROMPT, choices, saw)
+		return way(NewPairs(Pair{Source: 6, Slots: 3, Other: []string{"zb", "abc", "x", "ab"}, House: House{Prompts: []string{"ab", "abc", "x", "ab"}, Tail: 1, Output: 2, Blocks: 7, Running: 3, Chunk: 1, Abort: true, StepFails: true}}), explore.PROMPT, choices, saw)
 	},
 	func(choices []byte, saw func(string)) error {
 		return way(NewHolders(Crowd{Prompts: []string{"ab", "abc", "x", "ac"}, Lives: 2, Blocks: 6, Quarantine: true}), explore.PROMPT, choices, saw)

@@ -14,9 +14,10 @@ import (
 // Pair sizes a world of core/prefill and core/decode with a cache each and a link between them
 // that loses nothing: decode asks for what it has not found, prefill computes what it has not.
 type Pair struct {
-	House      // decode's side: every room is of two legs; of the output one token is enough
-	Source int // blocks of the prefill worker
-	Slots  int // rooms in flight there
+	House           // decode's side: every room is of two legs; of the output one token is enough
+	Source int      // blocks of the prefill worker
+	Slots  int      // rooms in flight there
+	Other  []string // what prefill is asked instead, by a gateway's mistake; nil: the same
 }
 
 // Couple is one state of it. Residence is decode's side.
@@ -118,17 +119,22 @@ func (s *Pairs) Apply(w *Couple, e Event) error {
 	switch e.Kind {
 	case Come:
 		w.rooms[id-1].came = true
-		if err := s.feedP(w, prefill.Event{Kind: prefill.Request, Room: id, Tokens: s.locals.tokens(id), Keys: keysOf(s.pair.Prompts[id-1]), Deadline: 1}); err != nil {
+		if err := s.feedP(w, prefill.Event{Kind: prefill.Request, Room: id, Tokens: s.locals.tokens(id), Keys: keysOf(s.asked(id)), Deadline: 1}); err != nil {
 			return err
 		}
 		return s.feedD(w, decode.Event{Kind: decode.Request, Room: id, Peer: 1, Tokens: s.locals.tokens(id), MaxNew: s.pair.Output,
 			Keys: keysOf(s.pair.Prompts[id-1]), Deadline: 1})
 	case First: // reads the whole prompt
 		prompt := s.pair.Prompts[id-1]
+		w.rooms[id-1].begins = false
+		if prompt != s.asked(id) { // the side data says so
+			w.show(unlike)
+			w.rooms[id-1].harmed = true
+			return s.feedD(w, decode.Event{Kind: decode.Begun, Room: id, Cause: room.Internal})
+		}
 		if err := w.mem.holds(prompt, w.rooms[id-1].table, len(prompt)); err != nil {
 			return err
 		}
-		w.rooms[id-1].begins = false
 		return s.feedD(w, decode.Event{Kind: decode.Begun, Room: id, OK: true, Finished: s.pair.Output == 1})
 	case Abort:
 		w.rooms[id-1].harmed = true
@@ -179,6 +185,14 @@ func (s *Pairs) Apply(w *Couple, e Event) error {
 	}
 	w.flight = slices.Delete(w.flight, i, i+1)
 	return s.feedD(w, decode.Event{Kind: decode.ChunkPlaced, Room: id, Lease: w.leaseOf(id), Chunk: x.chunk})
+}
+
+// asked is the prompt of the leg at prefill.
+func (s *Pairs) asked(id room.ID) string {
+	if s.pair.Other != nil {
+		return s.pair.Other[id-1]
+	}
+	return s.pair.Prompts[id-1]
 }
 
 // leaseOf: decode gives leases in the order in which rooms get blocks; a room has one at most.
@@ -305,7 +319,7 @@ func (s *Pairs) sourceHome(w *Couple, fails room.ID) error {
 		it := &w.sstep[i]
 		ok := it.Room != fails
 		ev.Results = append(ev.Results, prefill.Result{Room: it.Room, OK: ok})
-		prompt := s.pair.Prompts[it.Room-1]
+		prompt := s.asked(it.Room)
 		for n := int(it.From) / room.BlockTokens; ok && n < min(int(it.To)/room.BlockTokens, len(prompt)); n++ {
 			w.smem.fill(prompt, it.Blocks, n)
 		}
@@ -323,7 +337,7 @@ func (s *Pairs) Key(w *Couple, b []byte) []byte {
 	}
 	for _, x := range w.flight {
 		b = append(b, byte(x.room), byte(x.chunk), byte(x.first), flag(x.last), flag(x.bytes != nil), flag(x.blocks != nil))
-		prompt := s.pair.Prompts[x.room-1]
+		prompt := s.asked(x.room)
 		for k, bytes := range x.bytes {
 			n := int(x.first) + k
 			b = append(b, flag(n < len(prompt) && bytes == prompt[:min(n+1, len(prompt))]))

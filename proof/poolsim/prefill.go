@@ -36,6 +36,7 @@ type World struct {
 // guest is what the world knows of a room.
 type guest struct {
 	came, ended, success bool
+	harmed               bool    // it was given up, or something failed for it
 	sent                 int     // blocks handed to writes
 	table                []int32 // of the core's; nil while it has none, or no more
 	found                int     // blocks of table that it found
@@ -268,6 +269,8 @@ func (s *Rooms) end(w *World, x *prefill.Effect) error {
 	reads := slices.ContainsFunc(w.writes, func(k writing) bool { return k.room == x.Room }) ||
 		slices.ContainsFunc(w.step, func(it prefill.StepItem) bool { return it.Room == x.Room })
 	switch r.success = x.Outcome.Kind == room.Success; {
+	case !r.success && !r.harmed:
+		return fmt.Errorf("CAUSE: room %d ends with %s although nothing of it broke", x.Room, x.Outcome)
 	case r.ended:
 		return fmt.Errorf("RELEASE: the leg of room %d ends twice", x.Room)
 	case reads:

@@ -69,6 +69,9 @@ func Scopes() []Named {
 		// Two caches and a link: what decode has found is not sent.
 		{Name: "pair PROMPT two", Options: ask(explore.PROMPT, "success", "hit", "shared by two", "sent in part", "failed step"), Pair: &Pair{Source: 5, Slots: 2,
 			House: House{Prompts: []string{"a", "ab"}, Tail: 1, Output: 2, Blocks: 5, Running: 2, Chunk: 1, Abort: true, StepFails: true}}},
+		// A gateway gives the legs of one room two prompts: decode must not find what it was sent.
+		{Name: "pair PROMPT legs differ", Options: ask(explore.PROMPT, "success", "hit", "legs differ"), Pair: &Pair{Source: 5, Slots: 2, Other: []string{"z", "a", "ab"},
+			House: House{Prompts: []string{"a", "a", "ab"}, Tail: 1, Output: 1, Blocks: 5, Running: 3, Chunk: 1}}},
 		{Name: "pair PROMPT three", Options: ask(explore.PROMPT, "success", "hit", "evicted", "sent in part"), Pair: &Pair{Source: 5, Slots: 2,
 			House: House{Prompts: []string{"a", "ab", "x"}, Tail: 1, Output: 1, Blocks: 5, Running: 3, Chunk: 1}}},
 
