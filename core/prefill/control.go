@@ -57,8 +57,8 @@ func (c *Core) inadmissible(ev *Event, half *entry) room.Cause {
 		return room.Internal // the gateway gave the two legs different prompts
 	case len(ev.Keys) > ev.Tokens/room.BlockTokens:
 		return room.Internal // a key for a block that the prompt does not fill
-	case c.draining && half == nil:
-		return room.Overload
+	case c.draining && half == nil: // not full: the room is served elsewhere, or here by a successor
+		return room.WorkerLost
 	case c.count[NeedsPrealloc]+c.count[Queued] >= int32(c.cfg.QueuedMax):
 		return room.Overload
 	}
@@ -113,7 +113,7 @@ func (c *Core) bind(now time.Duration, e *entry, p *room.Prealloc, out *Effects)
 		cause = room.ClientError
 	case e != nil && int(e.tokens) != p.Tokens:
 		cause = room.Internal
-	case e == nil && c.draining: // not full: its room is served elsewhere, or here by a successor
+	case e == nil && c.draining: // as for a Request
 		cause = room.WorkerLost
 	case e == nil && c.count[NeedsRequest] >= int32(c.cfg.QueuedMax):
 		cause = room.Overload

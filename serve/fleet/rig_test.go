@@ -65,6 +65,7 @@ func runChild(role, name string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	err = worker.Run(ctx, worker.Config{Role: role, Name: name, Secret: secret, Ready: os.Stdout, Parent: os.Stdin, Canary: true,
+		Grace: 10 * time.Minute, // a busy machine is no reason to cut what the tests wait for
 		Sizes: worker.Sizes{Threads: 1, KVTokens: 8192}, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"baton/core/room"
+	"baton/serve/leg"
 )
 
 // A prefill worker that drains may hear of a room by its Prealloc first. It is not full, it
@@ -17,6 +18,16 @@ func TestARoomThatMeetsADrainingPrefillIsNotRefusedAsOverload(t *testing.T) {
 	p.Drain()
 	q := ask(rand.New(rand.NewPCG(23, 24)), 40, 2, f.vocab)
 	q.LeftMS, q.Link = time.Hour.Milliseconds(), p.Link()
+	open(t, d, Decode, q).ended(room.WorkerLost)
+	// The other way round, the room is remembered by its refused leg.
+	q = ask(rand.New(rand.NewPCG(25, 26)), 40, 2, f.vocab)
+	first := q
+	q.LeftMS, q.Link = time.Hour.Milliseconds(), p.Link()
+	refused := open(t, p, Prefill, first)
+	within(t, "prefill's leg to be refused", refused.over)
+	if refused.status != leg.LeavingStatus {
+		t.Errorf("status %d, want %d", refused.status, leg.LeavingStatus)
+	}
 	open(t, d, Decode, q).ended(room.WorkerLost)
 	empty(t, p, d)
 }

@@ -152,7 +152,7 @@ func (w *Worker) accept(id room.ID, e *entry) {
 // refuse answers the leg that was just requested with a refusal (W2).
 func (w *Worker) refuse(e *entry, o room.Outcome) {
 	why := e.why
-	leaving := o.Cause == room.Overload && w.draining.Load()
+	leaving := w.draining.Load() && (o.Cause == room.Overload || o.Cause == room.WorkerLost)
 	switch {
 	case leaving: // for this worker is not full: another takes it at once, this one never will again
 		o = room.Fail(room.WorkerLost)
