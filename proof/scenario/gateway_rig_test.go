@@ -213,6 +213,18 @@ func (r *rig) ended(at *attempt, l relay.Leg, o room.Outcome) {
 	r.say(at, l, "end", relay.Event{Kind: relay.LegEnd, Outcome: o, Finished: o == room.Done(), Said: true})
 }
 
+// refused is a leg that was not taken. A worker that drains says nothing of the room: to the
+// gateway it is as good as gone (serve/worker refuse).
+func (r *rig) refused(n *node, at *attempt, l relay.Leg, o room.Outcome) {
+	if n.drains && (o.Cause == room.Overload || o.Cause == room.WorkerLost) {
+		at.ends[l]++
+		at.how[l] = o
+		r.say(at, l, "end", relay.Event{Kind: relay.LegEnd, Outcome: room.Fail(room.WorkerLost)})
+		return
+	}
+	r.ended(at, l, o)
+}
+
 // healthy says that a worker's health is good: nothing is held against it any more.
 func (r *rig) healthy(n *node) {
 	n.suspect, n.away = false, false

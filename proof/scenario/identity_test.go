@@ -288,7 +288,7 @@ func TestF85TheSocketIsOpenAndNobodySpeaks(t *testing.T) {
 }
 
 // Given workers with rooms in every phase, when prefill and then decode are told to drain, then
-// what is here ends as ever, a stream does not miss a token, what comes is refused as overload
+// what is here ends as ever, a stream does not miss a token, what comes is refused, as gone,
 // and goes elsewhere, and the worker is idle by itself.
 // Dynamo: issue #13559, PR #14279, issue #11173; kthena: issue #1589.
 func TestF95ADrainLetsWhatIsHereEnd(t *testing.T) {

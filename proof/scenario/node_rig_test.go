@@ -20,6 +20,7 @@ type node struct {
 	up      bool
 	suspect bool // taken out by the gateway
 	away    bool // taken out by its operator
+	drains  bool
 	load    int
 	stamps  []stamp
 	step    []int32 // blocks that the step under way uses
@@ -34,7 +35,7 @@ type stamp struct {
 
 func (n *node) begin(blocks int) {
 	n.r.workers++
-	n.id, n.up, n.suspect, n.load, n.step = n.r.workers, true, false, 0, nil
+	n.id, n.up, n.suspect, n.drains, n.load, n.step = n.r.workers, true, false, false, 0, nil
 	n.stamps = make([]stamp, blocks)
 }
 
@@ -82,6 +83,7 @@ func (n *prefillNode) start() {
 
 func (n *prefillNode) event(ev prefill.Event) {
 	var out prefill.Effects
+	n.drains = n.drains || ev.Kind == prefill.Drain
 	before := n.live(n.core.Rooms)
 	n.core.Step(n.r.now, ev, &out)
 	named := map[room.ID]bool{}
@@ -122,7 +124,9 @@ func (n *prefillNode) do(e prefill.Effect) {
 	switch e.Kind {
 	case prefill.Accept:
 		r.say(at, relay.Prefill, "accepted", relay.Event{Kind: relay.LegOpen})
-	case prefill.Refuse, prefill.End:
+	case prefill.Refuse:
+		r.refused(&n.node, at, relay.Prefill, e.Outcome)
+	case prefill.End:
 		r.ended(at, relay.Prefill, e.Outcome)
 	case prefill.Step:
 		n.compute(e.Items)
@@ -232,6 +236,7 @@ func (n *decodeNode) start() {
 
 func (n *decodeNode) event(ev decode.Event) {
 	var out decode.Effects
+	n.drains = n.drains || ev.Kind == decode.Drain
 	before := n.live(n.core.Rooms)
 	n.core.Step(n.r.now, ev, &out)
 	named := map[room.ID]bool{}
@@ -252,7 +257,9 @@ func (n *decodeNode) do(e decode.Effect) {
 	switch e.Kind {
 	case decode.Accept:
 		r.say(at, relay.Decode, "accepted", relay.Event{Kind: relay.LegOpen})
-	case decode.Refuse, decode.End:
+	case decode.Refuse:
+		r.refused(&n.node, at, relay.Decode, e.Outcome)
+	case decode.End:
 		r.ended(at, relay.Decode, e.Outcome)
 	case decode.Dial:
 		n.dial(e.Peer)
