@@ -17,6 +17,7 @@ type Scope struct {
 	Name    string
 	Nightly bool // too large for every change
 	Must    []string
+	Rooms   int // or requests, that a world has; 0 where a bound for each of them says nothing
 	Run     func() explore.Report
 
 	// Check explores a second time by other means (see naive), if there are not too many states,
@@ -49,9 +50,11 @@ func Scopes() []Scope {
 	var all []Scope
 	for _, s := range sim.Scopes() {
 		all = append(all, scope(s.Name, !s.Gate, func() *sim.System { return sim.New(s.Scope) }, s.Options))
+		all[len(all)-1].Rooms = s.Scope.Rooms
 	}
 	for _, s := range relaysim.Scopes() {
 		all = append(all, scope(s.Name, s.Nightly, func() *relaysim.System { return relaysim.New(s.Scope) }, s.Options))
+		all[len(all)-1].Rooms = s.Scope.Requests
 	}
 	for _, s := range poolsim.Scopes() {
 		switch {

@@ -44,7 +44,7 @@ func TestGateHolds(t *testing.T) {
 				turn <- true
 				defer func() { <-turn }()
 				r := s.Run()
-				table.add(s.Name, r)
+				table.add(s, r)
 				if nightly { // for whoever waits
 					t.Log(r.String())
 				}
@@ -86,16 +86,19 @@ type report struct {
 	exploring           time.Duration
 }
 
-func (x *report) add(name string, r explore.Report) {
+func (x *report) add(s Scope, r explore.Report) {
 	x.Lock()
 	defer x.Unlock()
 	bound := func(n int) string {
-		if n == 0 {
+		switch {
+		case n == 0:
 			return ""
+		case s.Rooms > 1:
+			return fmt.Sprintf("%d/%d", n, s.Rooms)
 		}
 		return fmt.Sprint(n)
 	}
-	x.rows = append(x.rows, fmt.Sprintf("%-30s %9d %10d %5d %8.0f %6.1f %5s %6s  %s", name, r.States, r.Transitions, r.Depth, r.StatesPerSecond(),
+	x.rows = append(x.rows, fmt.Sprintf("%-44s %9d %10d %5d %8.0f %6.1f %5s %6s  %s", s.Name, r.States, r.Transitions, r.Depth, r.StatesPerSecond(),
 		(r.Exploring+r.Judging).Seconds(), bound(r.DeadlinesTerm), bound(r.DeadlinesAlone), r.Sights()))
 	x.states += r.States
 	x.transitions += r.Transitions
@@ -103,10 +106,11 @@ func (x *report) add(name string, r explore.Report) {
 }
 
 // String is the table: the two bounds are the most deadlines that may run out, one after the
-// other, before every room of the scope is over; behind them stands how often what was seen.
+// other, before every room of the scope is over (4/2: four for two rooms); behind them stands how
+// often what was seen.
 func (x *report) String() string {
 	slices.Sort(x.rows)
-	return fmt.Sprintf("%-30s %9s %10s %5s %8s %6s %5s %6s  %s\n%s\ntogether %d scopes, %d states, %d transitions, %.0f states/s of one core", "scope", "states",
+	return fmt.Sprintf("%-44s %9s %10s %5s %8s %6s %5s %6s  %s\n%s\ntogether %d scopes, %d states, %d transitions, %.0f states/s of one core", "scope", "states",
 		"trans.", "depth", "states/s", "s", "TERM≤", "ALONE≤", "seen", strings.Join(x.rows, "\n"), len(x.rows), x.states, x.transitions, float64(x.states)/x.exploring.Seconds())
 }
 
