@@ -131,7 +131,7 @@ type Effect struct {
 	Room     room.ID
 	Outcome  room.Outcome
 	Cause    room.Cause
-	Exclude  []int32 // workers tried before, not to be used again; valid until the next Step
+	Exclude  []int32 // workers tried before, not to be used again; never written again
 	Innocent []int32 // those of Exclude that nothing is held against: if the fleet has no other of their role, they may serve again
 }
 

@@ -7,10 +7,14 @@ import (
 	"baton/core/prefill"
 	"baton/core/relay"
 	"baton/core/room"
+	"baton/proof/explore"
 )
 
 func (s *System) Apply(w *World, e Event) error {
 	defer w.tidy()
+	if c := s.Class(e); c == explore.Timer || c == explore.Fault || c == explore.Environment {
+		w.hurt = true
+	}
 	switch e.Kind {
 	case arrive:
 		w.requests[e.A-1].arrived = true

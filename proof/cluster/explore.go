@@ -123,6 +123,7 @@ func (b *key) outcomes(each ...func(func(room.View) bool)) {
 // Key appends what the future depends on. Numbers of blocks do not count.
 func (s *System) Key(w *World, dst []byte) []byte {
 	b := key(w.gate.AppendState(dst))
+	b.flags(w.hurt)
 	b.add(int(w.conns), int(w.rooms), w.left.Leaves, w.left.Crashes, w.left.Breaks, w.left.Refuses, w.left.Steps, len(w.suspects))
 	for _, id := range w.suspects {
 		b.add(int(id))

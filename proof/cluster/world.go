@@ -53,8 +53,9 @@ type World struct {
 	rooms    room.ID
 	suspects []int32 // workers that the gateway blamed for being lost, and has not heard of since
 	left     Faults
-	hearing  int // index of the token that the gateway is hearing
-	discards int // answers that were taken back, for tests to see
+	hurt     bool // something was done to somebody: before that every request is served
+	hearing  int  // index of the token that the gateway is hearing
+	discards int  // answers that were taken back, for tests to see
 }
 
 type request struct {
@@ -267,7 +268,7 @@ func (s *System) ask(w *World, e *relay.Effect) error {
 		r.forwarded = 0
 		w.discards++
 	case relay.End:
-		return s.end(r, e)
+		return s.end(w, r, e)
 	case relay.Release:
 		for _, l := range w.legs {
 			at := int32(l.worker)
@@ -287,12 +288,14 @@ func (s *System) ask(w *World, e *relay.Effect) error {
 // decodeBase keeps the numbers of prefill and decode workers apart.
 const decodeBase = 10
 
-func (s *System) end(r *request, e *relay.Effect) error {
+func (s *System) end(w *World, r *request, e *relay.Effect) error {
 	switch {
 	case r.ended:
 		return fmt.Errorf("TERM: request %d ends twice", e.Req)
 	case e.Outcome.Cause == room.Cancelled && !r.gone:
 		return fmt.Errorf("CAUSE: request %d reads cancelled, and nobody cancelled it", e.Req)
+	case e.Outcome.Kind != room.Success && !w.hurt:
+		return fmt.Errorf("CAUSE: request %d ends as %s, and nothing was done to anybody", e.Req, e.Outcome)
 	case e.Outcome.Kind == room.Success && r.forwarded != s.scope.MaxNew:
 		return fmt.Errorf("STREAM: request %d is a success with %d of %d tokens", e.Req, r.forwarded, s.scope.MaxNew)
 	}

@@ -20,7 +20,7 @@ var rewrite = flag.Bool("rewrite", false, "write the charts of testdata")
 const together = 2
 
 // patience bounds one mutant: a mutated core may run for ever.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // A mutant whose chart is kept is one that people are shown: it is found at once, and its chart is
 // one that can be read at a glance.

@@ -7,6 +7,7 @@ import (
 	"baton/core/decode"
 	"baton/core/prefill"
 	"baton/core/room"
+	"baton/proof/explore"
 )
 
 // deadline of every request. It only has to be later than now, which is always 0: the
@@ -17,6 +18,7 @@ const deadline = time.Hour
 func (y *System) Apply(w *world, e Event) error {
 	w.shows = 0
 	r := e.Room
+	w.hurt |= y.hurts(e)
 	switch e.Kind {
 	case deliver:
 		w.net.remove(e.Arg)
@@ -99,6 +101,28 @@ func (y *System) Apply(w *world, e Event) error {
 		y.newD(w)
 	}
 	return nil
+}
+
+// hurts says to which rooms e does something that they may fail by: to its own, or, if it is about
+// a connection or a worker, to all.
+func (y *System) hurts(e Event) uint8 {
+	switch y.Class(e) {
+	case explore.Progress, explore.Delivery, explore.Retry:
+		return 0
+	}
+	switch e.Kind {
+	case staleD, staleP, breakD, breakP, crashP, crashD, restartP, restartD, forgetP, forgetD, drainP, drainD, stepPFails, stepDFails:
+		return 1<<y.scope.Rooms - 1
+	}
+	return 1 << e.Room
+}
+
+// unhurt is what is wrong with a room that fails and was left in peace.
+func (w *world) unhurt(r uint8, o room.Outcome) error {
+	if o.Kind == room.Success || w.hurt>>r&1 == 1 {
+		return nil
+	}
+	return fmt.Errorf("CAUSE: room %d ends as %s, and nothing was done to it", r+1, o)
 }
 
 func id(r uint8) room.ID { return room.ID(r) + 1 }

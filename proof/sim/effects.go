@@ -115,6 +115,7 @@ func (y *System) effectP(w *world, x *prefill.Effect) error {
 		if w.owedP>>r&1 == 0 {
 			y.tell(w, msgAbortD, r)
 		}
+		return w.unhurt(r, x.Outcome)
 	case prefill.Step:
 		return y.startP(w, x.Items)
 	case prefill.Write:
@@ -127,6 +128,9 @@ func (y *System) effectP(w *world, x *prefill.Effect) error {
 		if w.owedP>>r&1 == 1 {
 			return errors.New("TERM: prefill ends a room as a half one although it accepted its leg")
 		}
+		if err := w.unhurt(r, x.Outcome); err != nil {
+			return err
+		}
 		return y.ends(r)
 	case prefill.End:
 		if err := y.ends(r); err != nil {
@@ -137,6 +141,9 @@ func (y *System) effectP(w *world, x *prefill.Effect) error {
 		}
 		if w.sureP[r].Ended() && w.sureP[r] != x.Outcome {
 			return fmt.Errorf("CAUSE: prefill decided %s for room %d and ends it with %s", w.sureP[r], x.Room, x.Outcome)
+		}
+		if err := w.unhurt(r, x.Outcome); err != nil {
+			return err
 		}
 		w.owedP &^= 1 << r
 		w.saw(x.Outcome, sawAbortP)
@@ -288,6 +295,7 @@ func (y *System) effectD(w *world, x *decode.Effect) error {
 		if w.owedD>>r&1 == 0 {
 			y.tell(w, msgAbortP, r)
 		}
+		return w.unhurt(r, x.Outcome)
 	case decode.Dial:
 		if w.dialing {
 			return errors.New("decode dials while it is dialling")
@@ -454,6 +462,9 @@ func (y *System) endD(w *world, r uint8, o room.Outcome) error {
 	}
 	if w.sureD[r].Ended() && w.sureD[r] != o {
 		return fmt.Errorf("CAUSE: decode decided %s for room %d and ends it with %s", w.sureD[r], r+1, o)
+	}
+	if err := w.unhurt(r, o); err != nil {
+		return err
 	}
 	made := int(w.made[r])
 	w.owedD &^= 1 << r

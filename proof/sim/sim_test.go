@@ -229,6 +229,10 @@ func TestGhostsSeeWhatTheyAreFor(t *testing.T) {
 		"tokens of a leg that is over": func(y *System, w *world) error {
 			return y.effectD(w, &decode.Effect{Kind: decode.Emit, Room: id})
 		},
+		"a failure of a room that was left in peace": func(y *System, w *world) error {
+			w.owedD = 1
+			return y.effectD(w, &decode.Effect{Kind: decode.End, Room: id, Outcome: room.Fail(room.Internal)})
+		},
 		"a success without its tokens": func(y *System, w *world) error {
 			w.owedD = 1
 			return y.effectD(w, &decode.Effect{Kind: decode.End, Room: id, Outcome: room.Done()})

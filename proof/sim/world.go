@@ -62,6 +62,7 @@ type world struct {
 	forget  uint8
 
 	// Ghosts. What they say is not known to anybody in the world.
+	hurt  uint8                  // rooms to which anything was done: only they may fail. One bit each
 	owedP uint8                  // legs that prefill accepted and did not end, one bit per room
 	owedD uint8                  // the same at decode
 	ranP  uint8                  // Once: rooms that this life of prefill began to compute
@@ -251,7 +252,7 @@ func (y *System) Clone(s *world) world {
 // because nobody is let into a block twice.
 func (y *System) Key(w *world, b []byte) []byte {
 	b = append(b, bit(w.pUp)|bit(w.dUp)<<1|bit(w.dialing)<<2, w.pInc, w.dInc, w.begin, w.conn, w.dCut, w.pCut, w.gone,
-		w.leases, w.crashP, w.crashD, w.breaks, w.forget, w.owedP, w.owedD, w.ranP, w.ranD, w.drained, w.unsent, w.opened)
+		w.leases, w.crashP, w.crashD, w.breaks, w.forget, w.hurt, w.owedP, w.owedD, w.ranP, w.ranD, w.drained, w.unsent, w.opened)
 	for r := range y.scope.Rooms {
 		b = append(b, uint8(w.said[r]), uint8(w.said[r]>>8), w.made[r])
 	}
