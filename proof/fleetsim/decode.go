@@ -21,6 +21,9 @@ type decoder struct {
 	dials     []*link
 	rooms     map[room.ID]*outputRoom
 	running   []decode.StepItem
+	has       int   // blocks that rooms were given, each as often as it was given
+	known     int   // and those that are known
+	vague     int   // rooms that are
 	answering *leg  // whose Request is stepped
 	asking    *link // whose ChunkArrived is stepped
 	results   []decode.Result
@@ -36,7 +39,9 @@ type outputRoom struct {
 	side    bool          // the first token is here, and makes sense
 	first   uint64        // token, from the side data
 	said    []uint64      // its output
-	has     int           // blocks
+	has     int           // blocks that it was given
+	known   []int32       // these of them, from the first on
+	vague   bool          // what it computes of its prompt, and what it found, is not known yet
 	cut     bool          // a line was dropped: the answer may only fail
 }
 
@@ -92,17 +97,34 @@ func (w *World) doD(n *node, e *decode.Effect) {
 		d.asking = nil
 		if e.OK {
 			k.table = e.Blocks
+			w.evict(&d.pool, e.Blocks)
+			if r := d.rooms[e.Room]; int(k.cur.first) == len(r.known) {
+				w.hold(n, &d.pool, e.Room, e.Blocks, 0)
+				r.known = append(r.known, e.Blocks...)
+				d.known += len(e.Blocks)
+			}
 			w.enter(n, k)
 		}
 	case decode.Step:
 		d.running = e.Items
 		for i := range e.Items {
 			it := &e.Items[i]
-			d.pool.in(it.Blocks)
-			if r := d.rooms[it.Room]; r.has > 0 && len(it.Blocks) == r.has+1 { // it has grown
+			r := d.rooms[it.Room]
+			if r.has > 0 && len(it.Blocks) == r.has+1 { // it has grown
 				w.has(n, r, r.has+1)
 				w.sights.see(grows)
 			}
+			w.known(n, it.Room, r, it)
+			if p := &d.pool; it.Prefill {
+				for _, b := range it.Blocks[int(it.From)/room.BlockTokens : room.BlocksFor(int(it.To))] {
+					if p.rooms[b] > 1 || p.inside[b] > 0 {
+						w.fail("OWN", w.of(it.Room), "%s computes into block %d, which %d rooms have", n, b, p.rooms[b])
+					}
+				}
+			}
+		}
+		for i := range e.Items {
+			d.pool.in(e.Items[i].Blocks)
 		}
 		w.queue.push(event{at: w.now + w.cost(n, 300*time.Microsecond, 5*time.Millisecond), kind: stepDone, node: int32(n.id), life: n.life})
 	case decode.Begin:
@@ -114,22 +136,25 @@ func (w *World) doD(n *node, e *decode.Effect) {
 	case decode.Retract:
 		w.sights.see(retracted)
 		w.stalls(n, d.rooms[e.Room].leg)
+		w.letGo(n, d.rooms[e.Room])
 		if w.trace != nil {
 			w.say(w.of(e.Room), n, "gives its blocks to an older room")
 		}
 	case decode.Freed:
-		w.freed(n, &d.pool, e.Room, e.Blocks)
-		if r := d.rooms[e.Room]; r == nil || r.has != len(e.Blocks) {
-			w.fail("RELEASE", w.of(e.Room), "decode %d frees %d blocks of room %s, which has another number", n.at, len(e.Blocks), e.Room)
+		if r := d.rooms[e.Room]; r == nil {
+			w.fail("RELEASE", w.of(e.Room), "%s frees blocks of room %s, which is not there", n, e.Room)
 		} else {
-			w.has(n, r, 0)
+			w.letGo(n, r)
 		}
+		w.freedD(n, e)
+		w.freed(n, &d.pool, e.Room, e.Blocks)
 	case decode.End:
 		r := d.rooms[e.Room]
 		if r == nil {
 			w.end(n, nil, e.Room, e.Outcome)
 			return
 		}
+		w.letGo(n, r)
 		delete(d.rooms, e.Room)
 		w.sticky(n, e.Room, &r.decided, e.Outcome)
 		w.judgeWhy(n, e.Room, e.Outcome)
@@ -152,8 +177,52 @@ func (w *World) stalls(n *node, l *leg) {
 
 // has notes how many blocks a room has.
 func (w *World) has(n *node, r *outputRoom, blocks int) {
-	n.d.pool.held += blocks - r.has
+	n.d.has += blocks - r.has
 	r.has = blocks
+}
+
+// known notes which blocks a room has, as far as an engine step shows it for the first time.
+func (w *World) known(n *node, id room.ID, r *outputRoom, it *decode.StepItem) {
+	found := 0
+	if r.vague {
+		r.vague = false
+		n.d.vague--
+	}
+	if it.Prefill && len(r.known) == 0 {
+		if found = int(it.From) / room.BlockTokens; found > 0 {
+			w.sights.see(prefixHitD)
+		}
+	}
+	if more := it.Blocks[min(len(r.known), len(it.Blocks)):]; len(more) > 0 {
+		w.hold(n, &n.d.pool, id, more, found)
+		n.d.known += len(more)
+		r.known = it.Blocks
+	}
+}
+
+// letGo takes all blocks from a room.
+func (w *World) letGo(n *node, r *outputRoom) {
+	n.d.pool.drop(r.known)
+	n.d.known -= len(r.known)
+	w.has(n, r, 0)
+	if r.known = nil; r.vague {
+		r.vague = false
+		n.d.vague--
+	}
+}
+
+// freedD takes what is freed out of the prefix cache, where letGo put what was known.
+func (w *World) freedD(n *node, e *decode.Effect) {
+	p := &n.d.pool
+	for _, b := range e.Blocks {
+		switch {
+		case p.rooms[b] > 0:
+			w.fail("OWN", w.of(e.Room), "%s frees block %d, which %d rooms have", n, b, p.rooms[b])
+		case p.cached[b]:
+			p.cached[b] = false
+			p.kept--
+		}
+	}
 }
 
 // wants is how many blocks a room is let in with.
@@ -176,6 +245,10 @@ func (w *World) given(n *node) {
 		case decode.Unfilled.String(), decode.Prefilling.String(), decode.Regranted.String(), decode.Recomputing.String():
 			if r.has == 0 {
 				w.has(n, r, w.wants(r))
+			}
+			if len(r.known) == 0 && !r.vague {
+				r.vague = true
+				n.d.vague++
 			}
 		}
 	}
@@ -246,13 +319,13 @@ func (w *World) stepDoneD(n *node) {
 		case !ok:
 			d.pool.spoil(int(it.From), int(it.To), it.Blocks)
 		case it.Prefill:
-			d.pool.prefillChunk(it.Room, req.prompt, req.tokens, r.said, int(it.From), int(it.To), it.Blocks)
+			d.pool.prefillChunk(req.prompt, req.tokens, r.said, int(it.From), int(it.To), it.Blocks)
 			if it.Last {
-				r.side, r.first = true, sampled(d.pool.read(it.Room, req.tokens, it.Blocks), 0)
+				r.side, r.first = true, sampled(d.pool.read(req.tokens, it.Blocks), 0)
 			}
 		default:
 			made := len(r.said)
-			token := sampled(d.pool.decodeToken(it.Room, r.said[made-1], int(it.From), it.Blocks), made)
+			token := sampled(d.pool.decodeToken(r.said[made-1], int(it.From), it.Blocks), made)
 			r.said = append(r.said, token)
 			x.Finished = req.finished(token, made+1)
 		}

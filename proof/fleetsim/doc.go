@@ -20,11 +20,11 @@
 // are small. Clients leave, stop reading, ask for too much, bring short deadlines, come and go in
 // storms, and want their answer streamed or whole.
 //
-// The engine is an oracle. A block holds a digest of the tokens up to it, shifted by its room but
-// where rooms share it; a token is a function of the blocks that are really read; so one wrong,
-// stale or missing block changes the text, and the right text is computed beside it. Freed
+// The engine is an oracle. A block holds a digest of the tokens up to it; a token is a function of
+// the blocks that are really read; so one wrong, stale or missing block changes the text, and the
+// right text is computed beside it. Freed
 // blocks are overwritten, a step that fails leaves rubbish behind. Prompts of one kin begin alike:
-// prefill finds what it has of them, and a poisoned prefix would be many wrong texts. Decode may
+// workers find what they have of them, and a poisoned prefix would be many wrong texts. Decode may
 // have blocks for some of the output only: then rooms grow, yield to older ones, and compute again.
 //
 // Faults begin in the first half of a run. In the second all heals, but for links that a seed

@@ -67,7 +67,8 @@ func (w *World) judgeBaseline(n *node) {
 		free = b.Free+b.Cached == w.plan.blocks[0] && !inside(&n.p.pool)
 	} else {
 		n.d.core.Ended(func(room.View) bool { left++; return true })
-		free = n.d.core.Blocks().Free == w.plan.blocks[1] && !inside(&n.d.pool)
+		b := n.d.core.Blocks()
+		free = b.Free+b.Cached == w.plan.blocks[1] && !inside(&n.d.pool)
 	}
 	if left > 0 || !free {
 		w.fail("BOUND", 0, "%s %d keeps %d tombstones, pool at its baseline %v", roleNames[n.role], n.at, left, free)

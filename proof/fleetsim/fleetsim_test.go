@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"baton/core/relay"
-	"baton/core/room"
 )
 
 // TestFleetKeepsItsPromises is the gate: the seeds of every change, in ten seconds of one core.
@@ -154,7 +153,7 @@ func TestClocksWakeInTime(t *testing.T) {
 func TestTheOracleAgreesWithItself(t *testing.T) {
 	r := rng(5)
 	for range 200 {
-		tokens, most, id := 1+r.n(100), 1+r.n(40), room.ID(r.next()>>1)
+		tokens, most := 1+r.n(100), 1+r.n(40)
 		x := prompt{own: r.next(), kin: 7, alike: r.n(tokens + 1)}
 		want := text(x, tokens, most)
 		p := newPool(20, &r)
@@ -163,12 +162,12 @@ func TestTheOracleAgreesWithItself(t *testing.T) {
 			table[i] = int32(19 - i)
 		}
 		for from := 0; from < tokens; from += chunkTokens {
-			p.prefillChunk(id, x, tokens, nil, from, min(tokens, from+chunkTokens), table)
+			p.prefillChunk(x, tokens, nil, from, min(tokens, from+chunkTokens), table)
 		}
-		token := sampled(p.read(id, tokens, table), 0)
+		token := sampled(p.read(tokens, table), 0)
 		for k := range want {
 			if k > 0 {
-				token = sampled(p.decodeToken(id, token, tokens+k-1, table), k)
+				token = sampled(p.decodeToken(token, tokens+k-1, table), k)
 			}
 			if token != want[k] {
 				t.Fatalf("token %d of %d behind %d tokens differs", k, len(want), tokens)

@@ -69,7 +69,7 @@ func (w *World) legAtWorker(n *node, m *message) {
 			w.stepP(n, prefill.Event{Kind: prefill.Request, Room: l.room, Tokens: r.tokens, Deadline: deadline, Keys: r.keys})
 		} else {
 			n.d.answering = l
-			w.stepD(n, decode.Event{Kind: decode.Request, Room: l.room, Peer: l.peer, Tokens: r.tokens, MaxNew: r.most, Deadline: deadline})
+			w.stepD(n, decode.Event{Kind: decode.Request, Room: l.room, Peer: l.peer, Tokens: r.tokens, MaxNew: r.most, Deadline: deadline, Keys: r.keys})
 		}
 		return
 	}

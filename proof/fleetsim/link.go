@@ -275,7 +275,7 @@ func (w *World) writtenP(n *node, k *link) {
 	m.chunk = x.chunk
 	m.chunk.content = make([]uint64, len(x.blocks))
 	for i, b := range x.blocks {
-		m.chunk.content[i] = n.p.pool.content[b] + shift(x.chunk.room)
+		m.chunk.content[i] = n.p.pool.content[b]
 	}
 	switch {
 	case n.damaged != k.d:

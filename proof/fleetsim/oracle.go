@@ -9,11 +9,9 @@ import (
 )
 
 // This file is the engine. KV of a block is one number: a chain over the tokens up to its last
-// one. What travels over a link is shifted by its room, and who reads it takes the shift of his
-// own room off, so that bytes of another room, of an earlier life, or of nobody, read as another
-// number; and every token depends on all blocks of its room. At prefill nothing is shifted: there
-// rooms whose prompts begin alike share blocks, and a block with the wrong number in it poisons
-// all of them.
+// one, so that bytes of another prompt or of nobody are another number; and every token depends on
+// all blocks of its room. Rooms whose prompts begin alike may share blocks, and a block with the
+// wrong number in it poisons all of them.
 
 // prompt says what the tokens of a prompt are.
 type prompt struct {
@@ -42,9 +40,6 @@ func (x prompt) keys(tokens int) (list []blocks.Key) {
 	}
 	return list
 }
-
-// shift is what a room's KV is shifted by.
-func shift(id room.ID) uint64 { return uint64(id) * 0x9e3779b97f4a7c15 }
 
 // promptBlock is the chain over block i of a prompt, behind the block before.
 func promptBlock(before uint64, x prompt, i, tokens int) uint64 {
@@ -114,15 +109,27 @@ func (w *World) hold(n *node, p *pool, id room.ID, table []int32, found int) {
 		if i < found && p.rooms[b] > 0 {
 			w.sights.see(prefixShared)
 		}
-		if p.cached[b] {
+		switch {
+		case i >= found:
+			w.evict(p, table[i:i+1])
+		case p.cached[b]:
 			p.cached[b] = false
-			if p.kept--; i >= found {
-				w.sights.see(prefixEvicted)
-				p.content[b] = ^p.content[b] * 3
-			}
+			p.kept--
 		}
 		if p.rooms[b]++; p.rooms[b] == 1 {
 			p.held++
+		}
+	}
+}
+
+// evict takes blocks out of the prefix cache that somebody gets to fill.
+func (w *World) evict(p *pool, table []int32) {
+	for _, b := range table {
+		if p.cached[b] {
+			w.sights.see(prefixEvicted)
+			p.cached[b] = false
+			p.kept--
+			p.content[b] = ^p.content[b] * 3
 		}
 	}
 }
@@ -169,10 +176,10 @@ func (p *pool) spoil(from, to int, table []int32) {
 
 // prefillChunk computes tokens from, to of a prompt and what was said behind it into the blocks of
 // a table.
-func (p *pool) prefillChunk(id room.ID, x prompt, tokens int, said []uint64, from, to int, table []int32) {
+func (p *pool) prefillChunk(x prompt, tokens int, said []uint64, from, to int, table []int32) {
 	before := uint64(0)
 	if i := from / room.BlockTokens; i > 0 {
-		before = p.content[table[i-1]] - shift(id)
+		before = p.content[table[i-1]]
 	}
 	for i := from / room.BlockTokens; i < room.BlocksFor(to); i++ {
 		at, block := i*room.BlockTokens, uint64(0)
@@ -183,29 +190,29 @@ func (p *pool) prefillChunk(id room.ID, x prompt, tokens int, said []uint64, fro
 			block = appendToken(block, before, said[k-tokens], k-at)
 		}
 		before = block
-		p.content[table[i]] = block + shift(id)
+		p.content[table[i]] = block
 		p.sums[table[i]] = p.content[table[i]]
 	}
 }
 
 // read is what attention over the first tokens of a table sees.
-func (p *pool) read(id room.ID, tokens int, table []int32) uint64 {
-	sum, s := uint64(0), shift(id)
+func (p *pool) read(tokens int, table []int32) uint64 {
+	sum := uint64(0)
 	for i := range room.BlocksFor(tokens) {
-		sum += weigh(p.content[table[i]]-s, i)
+		sum += weigh(p.content[table[i]], i)
 	}
 	return sum
 }
 
 // decodeToken puts a token at its position and returns what is read then.
-func (p *pool) decodeToken(id room.ID, token uint64, at int, table []int32) uint64 {
-	i, s := at/room.BlockTokens, shift(id)
+func (p *pool) decodeToken(token uint64, at int, table []int32) uint64 {
+	i := at / room.BlockTokens
 	before := uint64(0)
 	if i > 0 {
-		before = p.content[table[i-1]] - s
+		before = p.content[table[i-1]]
 	}
-	p.content[table[i]] = appendToken(p.content[table[i]]-s, before, token, at%room.BlockTokens) + s
-	return p.read(id, at+1, table)
+	p.content[table[i]] = appendToken(p.content[table[i]], before, token, at%room.BlockTokens)
+	return p.read(at+1, table)
 }
 
 // text computes the right output of a prompt: the same arithmetic in memory of its own.

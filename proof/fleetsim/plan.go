@@ -224,7 +224,11 @@ func (p *plan) requests(r *rng, longest int) {
 			c.at = storm + r.span(0, 2*time.Millisecond)
 		}
 		if r.n(3) > 0 {
-			c.kin, c.alike = 1+i/8, c.size*(1+r.n(4))/4
+			c.kin = 1 + i/8
+			if r.n(4) == 0 { // the same prompt again, and again
+				c.size = room.BlockTokens * (1 + r.n(3))
+			}
+			c.alike = c.size * (1 + r.n(4)) / 4
 		}
 		if r.n(24) == 0 {
 			c.size = room.BlockTokens*max(p.blocks[0], p.blocks[1]) + r.n(100) // more than any pool holds

@@ -180,8 +180,8 @@ func (w *World) stepDoneP(n *node) {
 		req := &w.reqs[r.leg.req]
 		if !ok {
 			p.pool.spoil(int(it.From), int(it.To), it.Blocks)
-		} else if p.pool.prefillChunk(0, req.prompt, req.tokens, nil, int(it.From), int(it.To), it.Blocks); it.Last {
-			r.first = sampled(p.pool.read(0, req.tokens, it.Blocks), 0)
+		} else if p.pool.prefillChunk(req.prompt, req.tokens, nil, int(it.From), int(it.To), it.Blocks); it.Last {
+			r.first = sampled(p.pool.read(req.tokens, it.Blocks), 0)
 		}
 		p.results = append(p.results, prefill.Result{Room: it.Room, OK: ok})
 		if w.trace != nil {
@@ -207,7 +207,7 @@ func (w *World) write(n *node, e *prefill.Effect) {
 	r := p.rooms[e.Room]
 	x := write{chunk: chunk{room: e.Room, lease: e.Lease, conn: e.Conn, n: e.Chunk, first: e.FirstBlock, last: e.Last, side: r.first}, blocks: e.Blocks}
 	for _, b := range e.Blocks {
-		x.chunk.sums = append(x.chunk.sums, p.pool.sums[b]+shift(e.Room))
+		x.chunk.sums = append(x.chunk.sums, p.pool.sums[b])
 	}
 	// A number of a connection is unique within a life of decode.
 	i := slices.IndexFunc(p.links, func(k *link) bool { return k.conn == e.Conn && k.boot == e.Lease.Boot && k.pUp })

@@ -48,6 +48,7 @@ const (
 	unifiedServes
 	workerDown
 	prefixHit
+	prefixHitD
 	prefixShared
 	prefixEvicted
 	retracted
@@ -135,7 +136,7 @@ func (s *sights) list() []Sight {
 		"one direction is dead and the other is not", "a message between workers is lost", "a message between workers comes twice",
 		"a message between workers is overtaken", "side data makes no sense", "a worker is replaced beside its successor",
 		"a drain is cut", "a gateway drains", "a gateway is full", "no credit is left for a retry", "an answer is taken back", "a unified worker serves",
-		"a worker's health does not answer", "a prefix is found", "a prefix is shared by rooms that are live", "a cached block is evicted",
+		"a worker's health does not answer", "a prefix is found", "a prefix is found at decode", "a prefix is shared by rooms that are live", "a cached block is evicted",
 		"a room is retracted", "a room gets another block"} {
 		add(sight(i), name)
 	}
