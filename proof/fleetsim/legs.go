@@ -139,7 +139,7 @@ func (w *World) refuse(n *node, l *leg, o room.Outcome) {
 	if o.Cause == room.Overload {
 		w.sights.see(workerRefuses)
 	}
-	if n.draining && (o.Cause == room.Overload || o.Cause == room.WorkerLost) { // it says nothing of the room: to the gateway it is as good as gone
+	if n.draining && (o.Cause == room.Overload || o.Cause == room.WorkerLost) { // to the gateway it is as good as gone
 		w.sendLeg(n, l, legReset, o)
 		return
 	}

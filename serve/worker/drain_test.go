@@ -31,3 +31,21 @@ func TestARoomThatMeetsADrainingPrefillIsNotRefusedAsOverload(t *testing.T) {
 	open(t, d, Decode, q).ended(room.WorkerLost)
 	empty(t, p, d)
 }
+
+// Behind its Prealloc comes the leg of that room. Whoever says worker_lost says it of its peer, so
+// that the worker which leaves says nothing of the kind: its gateway would blame decode.
+func TestALegThatComesToADrainingPrefillIsNotRefusedAsItsPeers(t *testing.T) {
+	p, f := start(t, Prefill, 16)
+	d, _ := start(t, Decode, 16)
+	p.Drain()
+	q := ask(rand.New(rand.NewPCG(25, 26)), 40, 2, f.vocab)
+	q.LeftMS, q.Link = time.Hour.Milliseconds(), p.Link()
+	open(t, d, Decode, q).ended(room.WorkerLost)
+	q.Link = ""
+	late := open(t, p, Prefill, q)
+	within(t, "the refusal", late.over)
+	if late.status != leg.LeavingStatus || late.end != nil {
+		t.Errorf("status %d and %s, want %d and no outcome", late.status, late.body, leg.LeavingStatus)
+	}
+	empty(t, p, d)
+}

@@ -152,9 +152,11 @@ func (w *Worker) accept(id room.ID, e *entry) {
 // refuse answers the leg that was just requested with a refusal (W2).
 func (w *Worker) refuse(e *entry, o room.Outcome) {
 	why := e.why
+	// A worker that drains is not full: another takes the room at once, this one never will again.
+	// Nor does it say worker_lost of a room that came too late: said, that is a word about its peer.
 	leaving := w.draining.Load() && (o.Cause == room.Overload || o.Cause == room.WorkerLost)
 	switch {
-	case leaving: // for this worker is not full: another takes it at once, this one never will again
+	case leaving:
 		o = room.Fail(room.WorkerLost)
 		why = "the worker " + w.name + " is draining"
 	case why != "":
