@@ -40,7 +40,8 @@ type outputRoom struct {
 	first   uint64        // token, from the side data
 	said    []uint64      // its output
 	has     int           // blocks that it was given
-	known   []int32       // these of them, from the first on
+	known   []int32       // these of them, in the order in which they became known
+	from    int           // blocks that were found and not asked for
 	vague   bool          // what it computes of its prompt, and what it found, is not known yet
 	cut     bool          // a line was dropped: the answer may only fail
 }
@@ -97,12 +98,7 @@ func (w *World) doD(n *node, e *decode.Effect) {
 		d.asking = nil
 		if e.OK {
 			k.table = e.Blocks
-			w.evict(&d.pool, e.Blocks)
-			if r := d.rooms[e.Room]; int(k.cur.first) == len(r.known) {
-				w.hold(n, &d.pool, e.Room, e.Blocks, 0)
-				r.known = append(r.known, e.Blocks...)
-				d.known += len(e.Blocks)
-			}
+			w.knows(n, e.Room, d.rooms[e.Room], e.Blocks, 0)
 			w.enter(n, k)
 		}
 	case decode.Step:
@@ -183,20 +179,31 @@ func (w *World) has(n *node, r *outputRoom, blocks int) {
 
 // known notes which blocks a room has, as far as an engine step shows it for the first time.
 func (w *World) known(n *node, id room.ID, r *outputRoom, it *decode.StepItem) {
-	found := 0
-	if r.vague {
+	if len(r.known) == len(it.Blocks) {
+		return
+	}
+	found := r.from
+	if it.Prefill && len(r.known) == 0 {
+		found = int(it.From) / room.BlockTokens
+	}
+	if found > 0 {
+		w.sights.see(prefixHitD)
+	}
+	w.knows(n, id, r, it.Blocks, found)
+	if r.from = 0; r.vague {
 		r.vague = false
 		n.d.vague--
 	}
-	if it.Prefill && len(r.known) == 0 {
-		if found = int(it.From) / room.BlockTokens; found > 0 {
-			w.sights.see(prefixHitD)
+}
+
+// knows adds blocks to what is known of a room's, the first of which it found in the cache.
+func (w *World) knows(n *node, id room.ID, r *outputRoom, table []int32, found int) {
+	for i := range table {
+		if !slices.Contains(r.known, table[i]) {
+			w.hold(n, &n.d.pool, id, table[i:i+1], max(min(found-i, 1), 0))
+			r.known = append(r.known, table[i])
+			n.d.known++
 		}
-	}
-	if more := it.Blocks[min(len(r.known), len(it.Blocks)):]; len(more) > 0 {
-		w.hold(n, &n.d.pool, id, more, found)
-		n.d.known += len(more)
-		r.known = it.Blocks
 	}
 }
 
@@ -205,7 +212,7 @@ func (w *World) letGo(n *node, r *outputRoom) {
 	n.d.pool.drop(r.known)
 	n.d.known -= len(r.known)
 	w.has(n, r, 0)
-	if r.known = nil; r.vague {
+	if r.known, r.from = nil, 0; r.vague {
 		r.vague = false
 		n.d.vague--
 	}
@@ -270,6 +277,10 @@ func (w *World) offer(n *node, e *decode.Effect) {
 	if r.lease != e.Prealloc.Lease {
 		r.lease, r.conn = e.Prealloc.Lease, e.Conn
 		w.has(n, r, w.wants(r))
+		if r.from = e.Prealloc.From / room.BlockTokens; r.from > 0 {
+			r.vague = true
+			n.d.vague++
+		}
 	}
 	if k := n.d.link(e.Conn); k != nil {
 		m := w.compose(n, k, linkPrealloc)
