@@ -72,9 +72,10 @@ func (y *System) Apply(w *World, e Event) error {
 		return y.do(w, decode.Event{Kind: decode.Settled, Settled: room.Settled{Room: id(r), Lease: s.send.lease, Outcome: room.Done(), Chunks: 1}})
 	case expire:
 		w.shows |= 1 << sawDeadline
+		s.hurt = true
 		return y.do(w, decode.Event{Kind: decode.TimerFired, Timer: room.Timer{Kind: room.DeadlineTimer, Room: id(r)}})
 	case leave:
-		s.gone = true
+		s.gone, s.hurt = true, true
 		return y.do(w, decode.Event{Kind: decode.Abort, Room: id(r), Cause: room.Cancelled})
 	}
 	return nil
@@ -107,6 +108,7 @@ func (y *System) stepHome(w *World, ok bool, stop uint8) error {
 	for _, it := range w.step {
 		r := uint8(it.Room - 1)
 		res := decode.Result{Room: it.Room, OK: ok}
+		w.rooms[r].hurt = w.rooms[r].hurt || !ok
 		for i := int(it.From) / room.BlockTokens; ok && i < room.BlocksFor(int(it.To)); i++ {
 			w.kv[it.Blocks[i]] = stamp{r + 1, uint8(i), uint8(min(room.BlockTokens, int(it.To)-i*room.BlockTokens))}
 		}
@@ -130,6 +132,7 @@ func (y *System) stepHome(w *World, ok bool, stop uint8) error {
 func (y *System) begun(w *World, r uint8, ok bool) error {
 	s := &w.rooms[r]
 	s.begin = false
+	s.hurt = s.hurt || !ok
 	ev := decode.Event{Kind: decode.Begun, Room: id(r), OK: ok}
 	if ok {
 		y.makes(s)
@@ -149,7 +152,11 @@ func (y *System) linkEnd(w *World) error {
 	w.link.up = false
 	w.link.breaks--
 	for r := range uint8(len(y.scope.Rooms)) {
-		if s := &w.rooms[r].send; s.isIn {
+		s := &w.rooms[r].send
+		if s.waits() {
+			w.rooms[r].hurt = true
+		}
+		if s.isIn {
 			s.isIn = false
 			if err := y.do(w, y.chunk(w, r, decode.ChunkOff)); err != nil {
 				return err
@@ -182,13 +189,13 @@ func (y *System) effect(w *World, x *decode.Effect) error {
 		y.answers++
 		w.rooms[r].owed = true
 	case decode.Refuse:
-		y.answers++
-		w.rooms[r].over = true
+		return fmt.Errorf("CAUSE: room %d is refused as %s, and there is room for it", r+1, x.Outcome)
 	case decode.Dial:
 		w.link.dialing = true
 	case decode.SendPrealloc:
 		if s := &w.rooms[r].send; s.lease != x.Prealloc.Lease {
 			*s = send{lease: x.Prealloc.Lease, isOpen: w.link.up}
+			w.rooms[r].hurt = w.rooms[r].hurt || !w.link.up // the link ends, and decode has not heard yet
 		}
 	case decode.SendCancel: // prefill stops; what is inside still comes out
 		w.rooms[r].send.isOpen = false
@@ -215,7 +222,7 @@ func (y *System) effect(w *World, x *decode.Effect) error {
 		y.took = append(y.took, r)
 		s := &w.rooms[r]
 		s.retracted = min(s.retracted+1, 2)
-		if s.send.isOpen && (!s.send.isPlaced || !s.send.said) {
+		if s.send.waits() {
 			return fmt.Errorf("OWN: room %d is retracted while its blocks are promised to prefill", r+1)
 		}
 		s.send = send{}
@@ -334,6 +341,9 @@ func (y *System) end(w *World, r uint8, o room.Outcome) error {
 	s.owed, s.over, s.send = false, true, send{}
 	if y.before.of[r].isAway() {
 		w.shows |= 1 << sawLeft
+	}
+	if o.Kind != room.Success && !s.hurt {
+		return fmt.Errorf("CAUSE: room %d ends as %s, and nothing was done to it", r+1, o)
 	}
 	switch o.Kind {
 	case room.Aborted:

@@ -20,6 +20,8 @@
 //	QUIET    no block is freed that a step or a receiver uses
 //	RELEASE  a leg ends once; a room that is retracted or over holds no block; an idle core none
 //	TERM     every room that is not decided has a deadline
+//	CAUSE    a room to which nothing was done ends well: its client stayed, its steps and its
+//	         link held, its deadline did not fire; and nobody is refused
 //	S6       nobody is retracted before somebody made more tokens than all were promised when the
 //	         last one was let in
 //	S1       nobody gets blocks before an older room that waits for them

@@ -104,6 +104,8 @@ func TestTheWorldSeesBrokenPromises(t *testing.T) {
 		{"STREAM: room 1 emits", []decode.Effect{{Kind: decode.Emit, Room: 1}}},
 		{"STREAM: room 1 begins twice", []decode.Effect{{Kind: decode.Begin, Room: 1}}},
 		{"STREAM: room 1 is a success", []decode.Effect{{Kind: decode.End, Room: 1, Outcome: room.Done()}}},
+		{"CAUSE: room 1 ends as", []decode.Effect{{Kind: decode.End, Room: 1, Outcome: room.Fail(room.Internal)}}},
+		{"CAUSE: room 2 is refused", []decode.Effect{{Kind: decode.Refuse, Room: 2, Outcome: room.Fail(room.Overload)}}},
 		{"RELEASE: room 1 ends twice", []decode.Effect{{Kind: decode.End, Room: 1, Outcome: room.Fail(room.Cancelled)}, {Kind: decode.End, Room: 1, Outcome: room.Fail(room.Cancelled)}}},
 		{"S6: room 1 is retracted", []decode.Effect{{Kind: decode.Retract, Room: 1}}},
 		{"while one is running", []decode.Effect{step(item(14, 15, 0)), step(item(14, 15, 0))}},
@@ -122,6 +124,7 @@ func TestTheWorldSeesBrokenPromises(t *testing.T) {
 			}
 		}
 		w.step, w.rooms[1].owed = nil, true
+		w.rooms[0].hurt = c.want != "CAUSE: room 1 ends as"
 		var err error
 		for i := range c.effects {
 			if err = sys.effect(&w, &c.effects[i]); err != nil && i < len(c.effects)-1 {

@@ -62,6 +62,7 @@ type state struct {
 	gone      bool // its client has left
 	begin     bool // Begin sent, Begun not here
 	early     bool // its last token was said before its longest
+	hurt      bool // something was done to it for which it may end otherwise than well
 	fed       uint8
 	emitted   uint8
 	retracted uint8 // how often, up to 2
@@ -75,6 +76,9 @@ type send struct {
 	isOpen, isIn, isPlaced, said bool
 	blocks                       []int32 // that its receiver was let into; never written
 }
+
+// waits says that chunk or word are still to come under the lease.
+func (s *send) waits() bool { return s.isOpen && (!s.isPlaced || !s.said) }
 
 // link is the one to prefill.
 type link struct {
@@ -128,7 +132,7 @@ func (y *System) Key(w *World, b []byte) []byte {
 	b = append(b, byte(len(w.step)), w.link.conn, flags(w.link.up, w.link.dialing), w.link.breaks)
 	for r := range y.scope.Rooms {
 		s := &w.rooms[r]
-		b = append(b, flags(s.asked, s.owed, s.over, s.gone, s.begin, s.early), s.fed, s.emitted, s.retracted, s.since,
+		b = append(b, flags(s.asked, s.owed, s.over, s.gone, s.begin, s.early, s.hurt), s.fed, s.emitted, s.retracted, s.since,
 			flags(s.send.isOpen, s.send.isIn, s.send.isPlaced, s.send.said), byte(s.send.lease.Seq))
 	}
 	var held [roomsMax * blocksMax]byte
