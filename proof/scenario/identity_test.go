@@ -144,6 +144,13 @@ func TestF75ARestartAtTheSameAddress(t *testing.T) {
 			t.Errorf("%s was not served by the new life at once: %v", q.name, at.how)
 		}
 	}
+	r.prefills[1].away, p.away = false, true // its links are what they were: the rig allows no second one
+	var others []*request
+	for i := range 4 {
+		others = append(others, r.ask(fmt.Sprintf("c%d", i), 64, 2))
+	}
+	r.quiet()
+	r.want(room.NoCause, others...)
 }
 
 // Given transfers under way, when prefill restarts and a new request reaches decode before it

@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -278,6 +279,7 @@ func TestF121WhatCanNeverRunBlocksNobody(t *testing.T) {
 func TestF123NoQueueKeepsWhoLeft(t *testing.T) {
 	s := small()
 	s.queued, s.dQueued = 256, 256
+	s.limits = relay.Limits{MaxRunning: 16, MaxQueued: 64} // some never come further than the gateway
 	r := newRig(t, s)
 	r.hold("step *")
 	var here []*request
@@ -297,6 +299,11 @@ func TestF123NoQueueKeepsWhoLeft(t *testing.T) {
 			r.leave(q)
 		}
 		r.run()
+		for v := range r.relay.Rooms {
+			if q := r.requests[v.Req-1]; slices.Contains(old, q) {
+				t.Fatalf("the gateway still has %s, %s", q.name, v.Phase)
+			}
+		}
 		for _, q := range old {
 			for name, all := range map[string]func(func(room.View) bool){"prefill": r.prefills[0].core.Rooms, "decode": r.decodes[0].core.Rooms} {
 				if p := phase(all, q.room(1)); p != "" && p != "draining" {
