@@ -113,7 +113,9 @@ func TestF72ARepeatedTransferReplacesNobody(t *testing.T) {
 // and only what was on the dead one is tried again.
 // SGLang: PR #36029, issue #10365, PR #6263; NIXL: issue #795.
 func TestF75ARestartAtTheSameAddress(t *testing.T) {
-	r := newRig(t, medium())
+	s := medium()
+	s.pairs = [2]int{2, 1} // it has a link to each of them
+	r := newRig(t, s)
 	r.hold("write *", "linkend d0 p0", "linkend d1 p0")
 	var all []*request
 	for i := range 8 {
