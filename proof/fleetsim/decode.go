@@ -42,6 +42,7 @@ type outputRoom struct {
 	has     int           // blocks that it was given
 	known   []int32       // these of them, in the order in which they became known
 	from    int           // blocks that were found and not asked for
+	waits   bool          // the last that it said is that it waits for memory
 	vague   bool          // what it computes of its prompt, and what it found, is not known yet
 	cut     bool          // a line was dropped: the answer may only fail
 }
@@ -133,6 +134,7 @@ func (w *World) doD(n *node, e *decode.Effect) {
 		w.sights.see(retracted)
 		w.stalls(n, d.rooms[e.Room].leg)
 		w.letGo(n, d.rooms[e.Room])
+		w.sayWaits(n, e.Room)
 		if w.trace != nil {
 			w.say(w.of(e.Room), n, "gives its blocks to an older room")
 		}
@@ -346,22 +348,42 @@ func (w *World) stepDoneD(n *node) {
 	w.stepD(n, decode.Event{Kind: decode.StepDone, Results: d.results})
 }
 
-// emit sends the newest token to the gateway; one that does not read loses its room.
+// emit sends the newest token to the gateway.
 func (w *World) emit(n *node, id room.ID) {
 	r := n.d.rooms[id]
+	if m := w.line(n, id, legToken); m != nil {
+		r.waits = false
+		m.token, m.k = r.said[len(r.said)-1], int32(len(r.said)-1)
+		w.send(&r.leg.in, m)
+	}
+}
+
+// sayWaits tells the gateway that a room waits for memory, now and again: it would else take it
+// for stuck.
+func (w *World) sayWaits(n *node, id room.ID) {
+	r := n.d.rooms[id]
+	if m := w.line(n, id, legWaits); m != nil {
+		r.waits = true
+		w.send(&r.leg.in, m)
+		w.queue.push(event{at: w.now + w.plan.budgets.Gap/4, kind: waits, node: int32(n.id), life: n.life, leg: r.leg})
+	}
+}
+
+// line begins a line of a room's answer. A gateway that does not read loses the room.
+func (w *World) line(n *node, id room.ID, kind messageKind) *message {
+	r := n.d.rooms[id]
 	if r.cut {
-		return // it has been said
+		return nil // it has been said
 	}
 	if r.leg.unread >= unreadMax {
 		w.sights.see(slowGateway)
 		w.reqs[r.leg.req].refused = true
 		r.cut = true
 		n.d.todo = append(n.d.todo, decode.Event{Kind: decode.Abort, Room: id, Cause: room.Overload})
-		return
+		return nil
 	}
 	r.leg.unread++
 	m := w.message()
-	m.kind, m.from, m.to, m.life, m.leg = legToken, int32(n.id), int32(r.leg.gw.id), r.leg.gwLife, r.leg
-	m.token, m.k = r.said[len(r.said)-1], int32(len(r.said)-1)
-	w.send(&r.leg.in, m)
+	m.kind, m.from, m.to, m.life, m.leg = kind, int32(n.id), int32(r.leg.gw.id), r.leg.gwLife, r.leg
+	return m
 }

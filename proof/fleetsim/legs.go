@@ -93,7 +93,7 @@ func (w *World) abort(n *node, id room.ID, c room.Cause) {
 // legAtGateway takes one line of a worker.
 func (w *World) legAtGateway(n *node, m *message) {
 	l := m.leg
-	if m.kind == legToken {
+	if m.kind == legToken || m.kind == legWaits {
 		l.unread--
 	}
 	if l.final {
@@ -106,6 +106,8 @@ func (w *World) legAtGateway(n *node, m *message) {
 	case legToken:
 		ev.Kind, ev.N = relay.Tokens, 1
 		n.g.token, n.g.k = m.token, m.k
+	case legWaits:
+		ev.Kind = relay.Waits
 	case legEnd, legReset:
 		l.final = true
 		ev.Kind, ev.Outcome, ev.Finished, ev.Said = relay.LegEnd, m.outcome, m.finished, m.said

@@ -55,6 +55,7 @@ const (
 	legClose               // the gateway hung up
 	legAccepted
 	legToken
+	legWaits // its room waits for memory, and will go on
 	legEnd
 	legReset // the worker's end of the connection is gone
 	linkDial
@@ -138,7 +139,7 @@ func (w *World) deliver(n *node, m *message) {
 	switch m.kind {
 	case legRequest, legClose:
 		w.legAtWorker(n, m)
-	case legAccepted, legToken, legEnd, legReset:
+	case legAccepted, legToken, legWaits, legEnd, legReset:
 		w.legAtGateway(n, m)
 	default:
 		w.linkMessage(n, m)
@@ -155,7 +156,7 @@ func (w *World) reset(n *node, m *message) {
 		w.tell(n, m.link, linkEnded)
 	case linkPrealloc, linkCancel, linkSettled, linkChunk:
 		w.tell(n, m.link, linkEnded)
-	case legAccepted, legToken, legEnd:
+	case legAccepted, legToken, legWaits, legEnd:
 		w.hangUp(m.leg)
 	}
 }

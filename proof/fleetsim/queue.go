@@ -38,6 +38,7 @@ const (
 	quits                      // the client of request n leaves, because something failed
 	judgeGone                  // room m.room must have ended at the node, without a timer
 	reads                      // the client of request n reads again
+	waits                      // the room of leg says again that it waits for memory, if it still does
 	leaves                     // a node that drains looks whether it may leave
 	eventKinds
 )

@@ -265,6 +265,10 @@ func (w *World) take(e *event) {
 		w.judgeGone(n, e.m)
 	case quits:
 		w.clientGone(n, int(e.n))
+	case waits:
+		if r := n.d.rooms[e.leg.room]; r != nil && r.leg == e.leg && r.waits {
+			w.sayWaits(n, e.leg.room)
+		}
 	case leaves:
 		w.leaves(n)
 	case reads:
