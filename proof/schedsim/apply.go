@@ -295,6 +295,7 @@ func (y *System) start(w *World, items []decode.StepItem) error {
 			}
 			writer[b] = r + 1
 		}
+		s.table = uint8(len(it.Blocks))
 	}
 	w.step = items
 	return nil

@@ -2,6 +2,7 @@ package schedsim
 
 import (
 	"fmt"
+	"slices"
 
 	"baton/core/room"
 )
@@ -89,7 +90,7 @@ func (y *System) judge(w *World) error {
 		}
 	}
 	if !y.endless() { // there liveness has to see it by itself
-		if err := y.order(); err != nil {
+		if err := y.order(w); err != nil {
 			return err
 		}
 	}
@@ -107,7 +108,7 @@ func (y *System) letIn() bool {
 }
 
 // order checks who got blocks and who gave them back.
-func (y *System) order() error {
+func (y *System) order(w *World) error {
 	hungry := uint8(0) // the oldest that waits for blocks, from 1
 	for _, r := range y.after.order {
 		switch v := y.after.of[r]; {
@@ -130,11 +131,30 @@ func (y *System) order() error {
 				return fmt.Errorf("S7: room %d is retracted, room %d came later and keeps its blocks", gave+1, r+1)
 			}
 		}
+		if y.forItself(w, gave) && slices.ContainsFunc(y.after.of[:], func(v view) bool { return v.phase == "draining" }) {
+			return fmt.Errorf("S8: room %d gives its own blocks back although somebody who leaves still holds some", gave+1)
+		}
 		if !older {
 			return fmt.Errorf("S7: room %d is retracted although it is the oldest that holds blocks", gave+1)
 		}
 	}
 	return nil
+}
+
+// forItself says that a room which gave its blocks back was the only one, of those that it could
+// have done it for, that needed one.
+func (y *System) forItself(w *World, gave uint8) bool {
+	for _, r := range y.after.order {
+		s := &w.rooms[r]
+		short := s.fed > 0 && y.scope.Rooms[r].Tokens+int(s.fed) > int(s.table)*room.BlockTokens
+		if r == gave {
+			return short && y.before.of[r].phase == "generating"
+		}
+		if short && y.before.of[r].phase == "generating" {
+			return false
+		}
+	}
+	return false
 }
 
 // idle checks that nothing that fits waits.

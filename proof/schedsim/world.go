@@ -65,6 +65,7 @@ type state struct {
 	hurt      bool // something was done to it for which it may end otherwise than well
 	fed       uint8
 	emitted   uint8
+	table     uint8 // blocks that it had in its last step
 	retracted uint8 // how often, up to 2
 	since     uint8 // tokens that it made since anybody was let in, up to one more than Ahead
 	send      send
@@ -132,7 +133,7 @@ func (y *System) Key(w *World, b []byte) []byte {
 	b = append(b, byte(len(w.step)), w.link.conn, flags(w.link.up, w.link.dialing), w.link.breaks)
 	for r := range y.scope.Rooms {
 		s := &w.rooms[r]
-		b = append(b, flags(s.asked, s.owed, s.over, s.gone, s.begin, s.early, s.hurt), s.fed, s.emitted, s.retracted, s.since,
+		b = append(b, flags(s.asked, s.owed, s.over, s.gone, s.begin, s.early, s.hurt), s.fed, s.emitted, s.table, s.retracted, s.since,
 			flags(s.send.isOpen, s.send.isIn, s.send.isPlaced, s.send.said), byte(s.send.lease.Seq))
 	}
 	var held [roomsMax * blocksMax]byte
