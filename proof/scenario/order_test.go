@@ -279,7 +279,7 @@ func TestF121WhatCanNeverRunBlocksNobody(t *testing.T) {
 func TestF123NoQueueKeepsWhoLeft(t *testing.T) {
 	s := small()
 	s.queued, s.dQueued = 256, 256
-	s.limits = relay.Limits{MaxRunning: 16, MaxQueued: 64} // some never come further than the gateway
+	s.limits = relay.Limits{MaxRunning: 6, MaxQueued: 64} // some never come further than the gateway
 	r := newRig(t, s)
 	r.hold("step *")
 	var here []*request
