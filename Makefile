@@ -1,15 +1,19 @@
 # Everything that matters runs without make (README): these are the long runs.
 
-.PHONY: nightly explore levels
+.PHONY: nightly explore fuzz levels
 
 # Every test at every kernel level of this machine, then the large scopes of the proof.
-nightly: levels explore
+nightly: levels explore fuzz
 
 # More than 20 million states, ten minutes on two quiet cores, 3 GiB; two scopes at a time. At the end
 # stands a table: per scope states, transitions, states/s, the most deadlines that may run out before
 # everything is over, and how often what was seen; and the sums.
 explore:
 	BATON_NIGHTLY=1 go test -count=1 -timeout 6h -v -run '^(TestGateHolds|TestTwoExplorersAgree)$$' ./proof/gate
+
+# The fuzzer as scheduler finds mutants, from no seed at all.
+fuzz:
+	BATON_NIGHTLY=1 go test -count=1 -v -run FuzzerFinds ./proof/mutants
 
 levels:
 	for level in generic avx2 avx512 vnni bf16; do \

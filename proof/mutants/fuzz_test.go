@@ -29,7 +29,6 @@ func TestAFuzzerFindsMutants(t *testing.T) {
 		{"relay-02-peer-left-open", "relaysim"},
 		{"relay-03-retry-before-fence", "relaysim"},
 		{"relay-13-discard-forgotten", "relaysim"},
-		{"01-original-bug", "cluster"},
 	} {
 		t.Run(c.mutant+" in "+c.world, func(t *testing.T) {
 			name := c.mutant + ".patch"
