@@ -82,6 +82,8 @@ func (s *Pairs) Class(e Event) explore.Class {
 	switch e.Kind {
 	case Told, Heard, Arrives, Placed:
 		return explore.Delivery
+	case SourceFails:
+		return explore.Fault
 	}
 	return (*Rooms)(nil).Class(e)
 }

@@ -93,11 +93,12 @@ func Scopes() []Named {
 			sc.Lose, sc.WriteFails, sc.WriteLate, sc.Forget = true, true, true, 1
 			crashD(sc)
 		}), term(and(revoked, "restart", "tombstone expires"))},
-		{"TERM tombstone both crash write fails", night, with(twice, func(sc *Scope) {
-			sc.WriteFails, sc.WriteLate, sc.Forget = true, true, 1
+		// With writes that fail as well it has more than 20 million states, and none of those is wrong.
+		{"TERM tombstone both crash", night, with(twice, func(sc *Scope) {
+			sc.Forget = 1
 			crashP(sc)
 			crashD(sc)
-		}), term(revoked)},
+		}), term(and(revoked, "restart", "tombstone expires"))},
 
 		{"ALONE quiet", gate, with(quiet, silent), alone(late)},
 		{"ALONE data", gate, with(data, func(sc *Scope) { sc.Silent, sc.MaxNew, sc.BlocksD = true, 2, 3 }), alone(late)},
