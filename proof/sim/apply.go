@@ -138,7 +138,7 @@ func (y *System) deliver(w *world, m msg) error {
 			y.tell(w, msgAbortD, m.room)
 			return nil
 		}
-		return y.asked(y.doP(w, prefill.Event{Kind: prefill.Request, Room: id(m.room), Tokens: sc.Tokens, Deadline: deadline}))
+		return y.asked(y.doP(w, prefill.Event{Kind: prefill.Request, Room: id(m.room), Tokens: sc.Tokens, Keys: y.keys(sc.Tokens), Deadline: deadline}))
 	case msgRequestD:
 		if !w.dUp {
 			y.tell(w, msgAbortP, m.room)
@@ -151,14 +151,14 @@ func (y *System) deliver(w *world, m msg) error {
 		if sc.Local {
 			peer = decode.Local
 		}
-		return y.asked(y.doD(w, decode.Event{Kind: decode.Request, Room: id(m.room), Peer: peer, Tokens: sc.Tokens, MaxNew: sc.MaxNew, Deadline: deadline}))
+		return y.asked(y.doD(w, decode.Event{Kind: decode.Request, Room: id(m.room), Peer: peer, Tokens: sc.Tokens, Keys: y.keys(sc.Tokens), MaxNew: sc.MaxNew, Deadline: deadline}))
 	case msgAbortP:
 		return y.doP(w, prefill.Event{Kind: prefill.Abort, Room: id(m.room), Cause: room.Cancelled})
 	case msgAbortD:
 		return y.doD(w, decode.Event{Kind: decode.Abort, Room: id(m.room), Cause: room.Cancelled})
 	case msgPrealloc:
 		return y.doP(w, prefill.Event{Kind: prefill.Prealloc, Prealloc: room.Prealloc{
-			Room: id(m.room), Lease: lease(m.boot, m.seq), Conn: room.Conn(m.n), Tokens: sc.Tokens, Left: deadline}})
+			Room: id(m.room), Lease: lease(m.boot, m.seq), Conn: room.Conn(m.n), Tokens: sc.Tokens, From: int(m.from) * room.BlockTokens, Left: deadline}})
 	case msgCancel:
 		return y.doP(w, prefill.Event{Kind: prefill.Cancel, Cancel: room.Cancel{Room: id(m.room), Lease: lease(m.boot, m.seq)}})
 	}
@@ -184,8 +184,8 @@ func (y *System) stepHomeP(w *world, ok bool) error {
 	var results []prefill.Result
 	for _, it := range s.item[:s.n] {
 		results = append(results, prefill.Result{Room: id(it.room), OK: ok})
-		for i := int(it.from) / room.BlockTokens; i < room.BlocksFor(int(it.to)); i++ {
-			w.src[it.table[i]] = stamp(it.room, i)
+		for i := int(it.from) / room.BlockTokens; i < room.BlocksFor(int(it.to)) && (ok || !y.scope.Keys); i++ {
+			w.src[it.table[i]] = y.stamp(it.room, i)
 		}
 	}
 	return y.doP(w, prefill.Event{Kind: prefill.StepDone, Results: results})
@@ -198,8 +198,8 @@ func (y *System) stepHomeD(w *world, ok bool) error {
 	var results []decode.Result
 	for _, it := range s.item[:s.n] {
 		results = append(results, decode.Result{Room: id(it.room), OK: ok, Finished: it.finish})
-		for i := int(it.from) / room.BlockTokens; it.prefill && i < room.BlocksFor(int(it.to)); i++ {
-			w.dst[it.table[i]] = stamp(it.room, i)
+		for i := int(it.from) / room.BlockTokens; it.prefill && i < room.BlocksFor(int(it.to)) && (ok || !y.scope.Keys); i++ {
+			w.dst[it.table[i]] = y.stamp(it.room, i)
 		}
 	}
 	return y.doD(w, decode.Event{Kind: decode.StepDone, Results: results})
@@ -223,7 +223,7 @@ func (y *System) chunk(w *world, k Kind, x uint32) error {
 		in := w.leave(x)
 		for i := range c.blocks {
 			b := in.table[i]
-			w.dst[b] = stamp(c.room, int(c.first+i))
+			w.dst[b] = y.stamp(c.room, int(c.first+i))
 			w.by[b] = origin{c.boot, c.seq, c.pass}
 		}
 		ev.Kind = decode.ChunkPlaced

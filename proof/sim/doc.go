@@ -18,6 +18,9 @@
 //	engines      one step at a time, which may fail; prompts are cut by the budget, and in
 //	             prefill's second life by another one (Recut)
 //	time         any armed timer may fire at any moment; there is no clock
+//	caches       in scopes with Keys all rooms have one prompt, of which each side's first life
+//	             may have the beginning in its prefix cache before the world begins, and what a
+//	             room leaves there the next one finds: Prealloc names the first block wanted
 //	processes    each side may crash and may restart, with a new boot
 //	gateway      sends both Requests and, if the client leaves, both Aborts, all of which
 //	             overtake each other; in scopes with Gateway it ends the other leg when one
@@ -32,6 +35,8 @@
 //	OWN      no receiver is let into a block that is filled, in use or another receiver's; a
 //	         start and every step read blocks that hold this room's prompt, from one pass,
 //	         under the lease that the room holds
+//	         with Keys a block counts that was found under its key, if it holds what that says
+//	         (POISON) and no receiver was let into it
 //	QUIET    no block is freed that a write, a receiver or an engine step still uses
 //	RELEASE  a leg ends once; an idle core holds no block; the pool's counts add up
 //	TERM     an idle core owes no End; every Request has one answer, every chunk one; no room

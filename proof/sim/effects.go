@@ -22,12 +22,17 @@ func (y *System) doP(w *world, ev prefill.Event) error {
 	w.p.Rooms(y.note)
 	before := y.here
 	y.Prefill.Prefill(w.p, &ev, func() { w.p.Step(0, ev, &y.outP) })
+	if y.scope.Keys {
+		if err := y.findable(w); err != nil {
+			return err
+		}
+	}
 	for i := range y.outP.List {
 		if err := y.effectP(w, &y.outP.List[i]); err != nil {
 			return err
 		}
 	}
-	if err := audit("prefill", w.p.Blocks(), w.p.Idle(), w.owedP); err != nil {
+	if err := y.audit("prefill", w.p.Blocks(), w.p.Idle(), w.owedP); err != nil {
 		return err
 	}
 	y.decided, y.here = [roomsMax]room.Outcome{}, 0
@@ -53,11 +58,11 @@ func (y *System) doP(w *world, ev prefill.Event) error {
 }
 
 // audit checks what a core says of its pool, and that an idle core owes and holds nothing.
-func audit(who string, n blocks.Count, idle bool, owed uint8) error {
+func (y *System) audit(who string, n blocks.Count, idle bool, owed uint8) error {
 	switch {
 	case n.Total != n.Free+n.Cached+n.Held+n.Quarantined:
 		return fmt.Errorf("%s counts its blocks wrong: %+v", who, n)
-	case idle && n.Free != n.Total:
+	case idle && n.Free+n.Cached != n.Total, n.Cached > 0 && !y.scope.Keys:
 		return fmt.Errorf("RELEASE: %s is idle and still holds blocks: %+v", who, n)
 	case idle && owed != 0:
 		return fmt.Errorf("TERM: %s is idle and has not ended every leg that it accepted", who)
@@ -161,8 +166,13 @@ func (y *System) startP(w *world, items []prefill.StepItem) error {
 	for _, it := range items {
 		r := uint8(it.Room - 1)
 		p := pass{room: r, from: uint8(it.From), to: uint8(it.To)}
+		if y.scope.Keys {
+			if err := y.startFound(w, &it); err != nil {
+				return err
+			}
+		}
 		for i, b := range it.Blocks {
-			if w.src[b] != 0 && w.src[b] != stamp(r, i) {
+			if w.src[b] != 0 && w.src[b] != y.stamp(r, i) {
 				return fmt.Errorf("OWN: prefill computes room %d in a block of another", r+1)
 			}
 			p.table[i] = uint8(b)
@@ -191,7 +201,7 @@ func (y *System) startWrite(w *world, x *prefill.Effect) error {
 	}
 	wr := write{id: c.pack()}
 	for i, b := range x.Blocks {
-		if w.src[b] != stamp(c.room, int(c.first)+i) {
+		if w.src[b] != y.stamp(c.room, int(c.first)+i) {
 			return fmt.Errorf("prefill writes block %d of room %d before it is computed", int(c.first)+i, x.Room)
 		}
 		wr.blocks |= 1 << b
@@ -261,7 +271,15 @@ func (y *System) doD(w *world, ev decode.Event) error {
 	y.here, y.over = 0, 0
 	w.d.Rooms(y.note)
 	before := y.here
+	if y.scope.Keys {
+		y.tables(w, &y.held)
+	}
 	y.Decode.Decode(w.d, &ev, func() { w.d.Step(0, ev, &y.outD) })
+	if y.scope.Keys {
+		if err := y.handed(w); err != nil {
+			return err
+		}
+	}
 	for i := range y.outD.List {
 		if err := y.effectD(w, &y.outD.List[i]); err != nil {
 			return err
@@ -270,7 +288,7 @@ func (y *System) doD(w *world, ev decode.Event) error {
 	if want := int(bit(ev.Kind == decode.ChunkArrived)); y.places != want {
 		return fmt.Errorf("a chunk got %d answers instead of %d", y.places, want)
 	}
-	if err := audit("decode", w.d.Blocks(), w.d.Idle(), w.owedD); err != nil {
+	if err := y.audit("decode", w.d.Blocks(), w.d.Idle(), w.owedD); err != nil {
 		return err
 	}
 	y.decided, y.here = [roomsMax]room.Outcome{}, 0
@@ -303,8 +321,9 @@ func (y *System) effectD(w *world, x *decode.Effect) error {
 		w.dialing = true
 	case decode.SendPrealloc:
 		p := &x.Prealloc
-		m := msg{kind: msgPrealloc, room: r, boot: uint8(p.Lease.Boot), seq: uint8(p.Lease.Seq), n: uint8(p.Conn)}
+		m := msg{kind: msgPrealloc, room: r, boot: uint8(p.Lease.Boot), seq: uint8(p.Lease.Seq), n: uint8(p.Conn), from: uint8(p.From / room.BlockTokens)}
 		if m.seq > w.seq {
+			w.from[r] = m.from
 			w.seq = m.seq
 			w.leases++
 		}
@@ -325,6 +344,7 @@ func (y *System) effectD(w *world, x *decode.Effect) error {
 		w.made[r]++
 	case decode.Retract:
 		w.shows |= 1 << sawRetract
+		w.from[r] = 0
 	case decode.Freed:
 		return y.freedD(w, x.Blocks)
 	case decode.End:
@@ -384,7 +404,7 @@ func (y *System) startD(w *world, items []decode.StepItem) error {
 			p.n++
 		}
 		for i := range room.BlocksFor(y.scope.Tokens) {
-			if !it.Prefill && w.dst[it.Blocks[i]] != stamp(p.room, i) {
+			if !it.Prefill && w.dst[it.Blocks[i]] != y.stamp(p.room, i) {
 				return fmt.Errorf("OWN: decode reads block %d of room %d, which holds something else", i, it.Room)
 			}
 		}
@@ -403,6 +423,25 @@ func (y *System) beginD(w *world, r uint8) error {
 			l = v.Lease
 		}
 	}
+	complete := y.beginWhole
+	if y.scope.Keys {
+		complete = y.beginFound
+	}
+	if err := complete(w, r, l); err != nil {
+		return err
+	}
+	if y.scope.Once {
+		if w.ranD>>r&1 == 1 {
+			return fmt.Errorf("decode generates room %d twice", r+1)
+		}
+		w.ranD |= 1 << r
+	}
+	w.begin |= 1 << r
+	return nil
+}
+
+// beginWhole is beginD where nothing can be found.
+func (y *System) beginWhole(w *world, r uint8, l room.Lease) error {
 	var by origin
 	var all uint8
 	for k, st := range w.dst {
@@ -421,13 +460,6 @@ func (y *System) beginD(w *world, r uint8) error {
 	if l != (room.Lease{}) && by != (origin{}) && lease(by.boot, by.seq) != l {
 		return fmt.Errorf("OWN: decode starts room %d on KV of another lease", r+1)
 	}
-	if y.scope.Once {
-		if w.ranD>>r&1 == 1 {
-			return fmt.Errorf("decode generates room %d twice", r+1)
-		}
-		w.ranD |= 1 << r
-	}
-	w.begin |= 1 << r
 	return nil
 }
 
@@ -466,15 +498,18 @@ func (y *System) endD(w *world, r uint8, o room.Outcome) error {
 	if err := w.unhurt(r, o); err != nil {
 		return err
 	}
-	made := int(w.made[r])
+	made, found := int(w.made[r]), w.from[r] > 0
 	w.owedD &^= 1 << r
-	w.made[r] = 0
+	w.made[r], w.from[r] = 0, 0
 	if o.Kind == room.Success {
 		if made != y.scope.MaxNew {
 			return fmt.Errorf("STREAM: decode calls room %d a success after %d of %d tokens", r+1, made, y.scope.MaxNew)
 		}
-		w.shows |= 1 << sawSuccess
+		w.shows |= 1<<sawSuccess | uint64(bit(found))<<sawFound
 		return nil
+	}
+	if found && o.Cause == room.WorkerLost {
+		w.shows |= 1 << sawFoundBreak
 	}
 	w.saw(o, sawAbortD)
 	y.tell(w, msgAbortP, r)

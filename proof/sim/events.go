@@ -315,7 +315,11 @@ func (m msg) String() string {
 	case msgAbortD:
 		return at + "gateway ── Abort ──▶ decode"
 	case msgPrealloc:
-		return at + fmt.Sprintf("decode ── Prealloc(lease %d/%d, connection %d) ──▶ prefill", m.boot, m.seq, m.n)
+		from := ""
+		if m.from > 0 {
+			from = fmt.Sprintf(", from block %d", m.from)
+		}
+		return at + fmt.Sprintf("decode ── Prealloc(lease %d/%d, connection %d%s) ──▶ prefill", m.boot, m.seq, m.n, from)
 	case msgCancel:
 		return at + fmt.Sprintf("decode ── Cancel(lease %d/%d) ──▶ prefill", m.boot, m.seq)
 	}

@@ -16,12 +16,15 @@ func schedules() []Named {
 	steady := func(sc *Scope) { sc.CrashP, sc.CrashD = 0, 0 }
 	heard := func(sc *Scope) { sc.Lose, sc.Tied, sc.Forget = false, true, 0 } // nothing breaks that nobody hears of
 	local := func(sc *Scope) { sc.Local, sc.BlocksP, sc.CrashP, sc.Breaks, sc.Silent = true, 1, 0, 0, false }
+	kept := func(sc *Scope) { sc.Keys, sc.KnownD, sc.KnownP = true, 1, 1 }
 	term, prompt := explore.Options{Ask: explore.TERM}, explore.Options{Ask: explore.PROMPT}
 	return []Named{
 		{Name: "TERM", Scope: Crowd(), Options: term},
 		{Name: "TERM steady", Scope: with(steady), Options: term},
 		{Name: "PROMPT", Scope: with(heard), Options: prompt},
 		{Name: "PROMPT steady", Scope: with(func(sc *Scope) { steady(sc); heard(sc) }), Options: prompt},
+		{Name: "TERM found", Scope: with(kept), Options: term},
+		{Name: "PROMPT found", Scope: with(func(sc *Scope) { kept(sc); heard(sc) }), Options: prompt},
 		{Name: "TERM unified", Scope: with(local), Options: term},
 	}
 }

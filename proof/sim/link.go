@@ -128,13 +128,16 @@ func (y *System) crash(w *world, ofPrefill bool) {
 			y.tell(w, msgAbortP, r)
 		}
 	}
+	if w.waiting() {
+		w.shows |= 1 << sawFoundCrash
+	}
 	w.dUp, w.dCut = false, all
 	w.drained &^= 2
 	w.crashD--
 	w.wire, w.in, w.nIn, w.dStep = set{}, [chunksMax]inside{}, 0, passes{}
 	w.dst, w.by = [blocksMax]uint8{}, [blocksMax]origin{}
 	w.owedD, w.ranD, w.begin, w.dialing, w.seq = 0, 0, 0, false, 0
-	w.made, w.sureD = [roomsMax]uint8{}, [roomsMax]room.Outcome{}
+	w.made, w.from, w.sureD = [roomsMax]uint8{}, [roomsMax]uint8{}, [roomsMax]room.Outcome{}
 	for k := uint8(1); k <= w.conn; k++ {
 		w.drop(k, msgSettled, msgSettled)
 	}

@@ -38,6 +38,20 @@ func Scopes() []Named {
 	retract := func(sc *Scope) { sc.BlocksP, sc.BlocksD, sc.Slots, sc.MaxNew, sc.Ahead = 2, 2, 2, 3, 1 }
 	three := func(sc *Scope) { sc.Tokens, sc.BlocksP, sc.BlocksD = 47, 3, 3 } // chunks
 	local := Scope{Rooms: 2, Local: true, Tokens: 31, MaxNew: 2, BlocksP: 1, BlocksD: 3, Slots: 1, ChunkTokens: 16, Abort: true, StepFails: true}
+	// The same with prefix caches: decode's has the first block of the prompt, so that it asks for
+	// the rest alone. Long prompts have a second block that prefill's has too.
+	kept := with(one, func(sc *Scope) { sc.Keys, sc.KnownD = true, 1 })
+	keptData := with(kept, func(sc *Scope) {
+		sc.Abort, sc.GiveUp, sc.Breaks, sc.Refuse, sc.WriteFails, sc.WriteLate, sc.StepFails = true, true, 1, true, true, true, true
+	})
+	keptAll := with(keptData, func(sc *Scope) { sc.Twice, sc.Lose, sc.Resend = true, true, true })
+	keptGateway := with(keptData, func(sc *Scope) { sc.Gateway, sc.Tied = true, true })
+	keptLong := func(sc *Scope) { sc.Tokens, sc.BlocksP, sc.BlocksD, sc.KnownP = 47, 3, 3, 2 }
+	// Two rooms read the block that is there; or the second finds what the first was sent.
+	keptTwo := with(two, func(sc *Scope) {
+		sc.Keys, sc.KnownD, sc.Tokens, sc.BlocksP, sc.BlocksD, sc.Slots = true, 1, 31, 3, 3, 2
+	})
+	keptTurns := with(two, func(sc *Scope) { sc.Keys, sc.Tokens, sc.BlocksP, sc.BlocksD = true, 31, 2, 2 })
 	const gate, night = true, false
 	return []Named{
 		{"PROMPT quiet", gate, quiet, prompt(ends)},
@@ -64,6 +78,14 @@ func Scopes() []Named {
 			sc.Abort, sc.GiveUp, sc.Gateway, sc.Tied = true, true, true, true
 		}), prompt(ends[:3])},
 		{"PROMPT unified", gate, with(local, func(sc *Scope) { sc.BlocksD, sc.Slots = 6, 2 }), explore.Options{Ask: explore.PROMPT, Must: unified}},
+		{"PROMPT found", gate, with(kept, func(sc *Scope) { sc.Abort, sc.GiveUp, sc.Twice = true, true, true }), prompt(and(ends, found))},
+		{"PROMPT found data", gate, with(keptData, keptLong), prompt(and(ends, found, foundBreak))},
+		{"PROMPT found gateway crash prefill", gate, with(keptGateway, crashP), prompt(and(ends, found, foundBreak, "restart"))},
+		{"PROMPT found gateway crash decode", gate, with(keptGateway, crashD), prompt(and(ends, found, foundBreak, foundCrash, "restart"))},
+		{"PROMPT found two rooms", gate, with(keptTwo, func(sc *Scope) { sc.Breaks = 1 }), prompt(and(gaveUp, found, foundShared, foundBreak))},
+		{"PROMPT found in turns", gate, with(keptTurns, func(sc *Scope) { sc.StepFails = true }), prompt(and(gaveUp, found))},
+		{"PROMPT found two rooms retract", gate, with(keptTwo, func(sc *Scope) { sc.MaxNew, sc.Ahead, sc.GiveUp = 3, 1, true }), prompt(and(gaveUp, found, foundShared, "retracted"))},
+		{"PROMPT found two rooms abort", night, with(keptTwo, func(sc *Scope) { sc.Abort, sc.GiveUp = true, true }), prompt(and(ends, found, foundShared))},
 
 		{"TERM quiet", gate, quiet, term(late)},
 		{"TERM data", gate, with(data, func(sc *Scope) { sc.MaxNew, sc.BlocksD = 2, 3 }), term(and(late, "connection ends"))},
@@ -100,6 +122,24 @@ func Scopes() []Named {
 			crashD(sc)
 		}), term(and(revoked, "restart", "tombstone expires"))},
 
+		{"TERM found", gate, keptAll, term(and(turned, found, foundBreak))},
+		{"TERM found twice crash prefill", gate, with(kept, func(sc *Scope) {
+			sc.Twice, sc.Resend = true, true
+			crashP(sc)
+		}), term(and(gaveUp, found, foundBreak, "restart"))},
+		{"TERM found twice crash decode", night, with(kept, func(sc *Scope) {
+			sc.Twice, sc.Resend = true, true
+			crashD(sc)
+		}), term(and(gaveUp, found, foundCrash, "restart"))},
+		{"TERM found data", night, with(keptAll, keptLong), term(and(turned, found, foundBreak))},
+		{"TERM found two rooms", night, with(keptTwo, func(sc *Scope) { sc.Breaks = 1 }), term(and(gaveUp, found, foundShared, foundBreak))},
+		{"TERM found two rooms crash decode", night, with(keptTwo, crashD), term(and(gaveUp, found, foundShared, foundCrash, "restart"))},
+		{"TERM found in turns", night, with(keptTurns, func(sc *Scope) { sc.Breaks = 1 }), term(and(gaveUp, found, foundShared, foundBreak))},
+		{"TERM found in turns crash prefill", night, with(keptTurns, crashP), term(and(gaveUp, found, foundShared, foundBreak, "restart"))},
+		{"TERM found in turns crash decode", night, with(keptTurns, crashD), term(and(gaveUp, found, foundShared, foundCrash, "restart"))},
+
+		{"ALONE found crash decode", gate, with(with(keptData, silent), crashD), alone(and(late, found, foundBreak, foundCrash, "restart"))},
+		{"ALONE found", night, with(keptAll, silent), alone(and(late, found, foundBreak))},
 		{"ALONE quiet", gate, with(quiet, silent), alone(late)},
 		{"ALONE data", gate, with(data, func(sc *Scope) { sc.Silent, sc.MaxNew, sc.BlocksD = true, 2, 3 }), alone(late)},
 		{"ALONE crash prefill", gate, with(with(data, silent), crashP), alone(and(late, "restart"))},
@@ -137,6 +177,14 @@ func ask(q explore.Question, must []string) explore.Options {
 
 // statesMax is beyond the largest scope and still within a nightly run's memory: 2 GiB.
 const statesMax = 12_000_000
+
+// What a world with Keys shows of them.
+const (
+	found       = "success with found blocks"
+	foundShared = "found block shared as one ends"
+	foundBreak  = "link ends with blocks found"
+	foundCrash  = "decode crashes with blocks found"
+)
 
 var (
 	ends    = []string{"success", "prefill aborted", "decode aborted", "failed"}

@@ -48,6 +48,10 @@ func TestSeededWalksEnd(t *testing.T) {
 		if n%2 == 0 { // longer lives: nobody crashes
 			sc.CrashP, sc.CrashD = 0, 0
 		}
+		sc.Keys, sc.KnownD, sc.KnownP = n%4 < 2, int(n%2), int(n%2)
+		if !sc.Keys {
+			sc.KnownD, sc.KnownP = 0, 0
+		}
 		ask := explore.TERM
 		if n%3 == 0 { // nothing may need a timer, if the gateway hears of what breaks
 			ask, sc.Lose, sc.Tied, sc.Forget = explore.PROMPT, false, true, 0
@@ -117,7 +121,7 @@ func TestRoomsThatAreAlikeAreExploredOnce(t *testing.T) {
 func TestMessagesAndChunksSurvivePacking(t *testing.T) {
 	for _, m := range []msg{
 		{kind: msgRequestP}, {kind: msgSettled, room: 1, boot: bootsMax, seq: leasesMax, n: 8, conn: connsMax},
-		{kind: msgPrealloc, room: 1, boot: 1, seq: 2, n: 3, conn: 1},
+		{kind: msgPrealloc, room: 1, boot: 1, seq: 2, n: 3, conn: 1}, {kind: msgPrealloc, room: 1, boot: bootsMax, seq: leasesMax, n: connsMax, from: tableMax},
 	} {
 		if got := unpackMsg(m.pack()); got != m {
 			t.Errorf("%+v becomes %+v", m, got)
@@ -249,6 +253,74 @@ func TestGhostsSeeWhatTheyAreFor(t *testing.T) {
 		y := New(Scopes()[0].Scope)
 		w := y.Init()
 		if try(y, &w) == nil {
+			t.Errorf("%s goes unseen", name)
+		}
+	}
+}
+
+// TestGhostsSeeWhatIsWrongWithFoundBlocks does the same in a world with prefix caches, in which room
+// 1 has found the first block of its prompt and holds block 1 for the rest.
+func TestGhostsSeeWhatIsWrongWithFoundBlocks(t *testing.T) {
+	for name, try := range map[string]func(y *System, w *world, table []int32) error{
+		"a block that is not what it is found as": func(y *System, w *world, table []int32) error {
+			w.dst[table[0]] = stamp(0, 1)
+			return y.doD(w, decode.Event{Kind: decode.Drain})
+		},
+		"the same at prefill": func(y *System, w *world, _ []int32) error {
+			b, _ := w.p.Found(keyOf(0))
+			w.src[b] = 0
+			return y.doP(w, prefill.Event{Kind: prefill.Drain})
+		},
+		"a receiver in a block that was found": func(y *System, w *world, table []int32) error {
+			return y.place(w, &decode.Effect{Kind: decode.Place, OK: true, Blocks: table[:1]})
+		},
+		"a start without the rest": func(y *System, w *world, _ []int32) error { return y.beginD(w, 0) },
+		"a start on the rest of another lease": func(y *System, w *world, table []int32) error {
+			w.dst[table[1]], w.by[table[1]] = stamp(0, 1), origin{1, 2, 1}
+			return y.beginD(w, 0)
+		},
+		"a start on a found block that was written": func(y *System, w *world, table []int32) error {
+			w.dst[table[1]], w.by[table[1]] = stamp(0, 1), origin{1, 1, 1}
+			if err := y.beginD(w, 0); err != nil {
+				return nil
+			}
+			w.by[table[0]] = origin{1, 1, 1}
+			return y.beginD(w, 0)
+		},
+		"a block let go of with a receiver inside": func(y *System, w *world, table []int32) error {
+			w.in[0], w.nIn = inside{id: chunk{blocks: 1}.pack(), table: [tableMax]uint8{uint8(table[1])}}, 1
+			return y.doD(w, decode.Event{Kind: decode.Abort, Room: id(0)})
+		},
+		"a found block let go of while the engine reads it": func(y *System, w *world, table []int32) error {
+			w.hurt, w.dStep = 1, passes{n: 1, item: [roomsMax]pass{{table: [tableMax]uint8{uint8(table[0])}, n: 1}}}
+			return y.left(w, 0, table[0], new([roomsMax][]int32))
+		},
+		"a block given to two": func(y *System, w *world, table []int32) error {
+			return y.fresh(w, 1, table[1], &[roomsMax][]int32{table})
+		},
+		"a source block given away under a write": func(y *System, w *world, _ []int32) error {
+			w.writes[0], w.nWrites = write{blocks: 2}, 1
+			return y.startFound(w, &prefill.StepItem{Room: id(0), To: 31, Blocks: []int32{1, 0}})
+		},
+		"a prompt computed behind nothing": func(y *System, w *world, _ []int32) error {
+			return y.startFound(w, &prefill.StepItem{Room: id(0), From: 16, To: 31, Cached: 16, Blocks: []int32{1, 0}})
+		},
+	} {
+		y := New(Scope{Rooms: 2, Keys: true, KnownD: 1, KnownP: 1, Tokens: 31, MaxNew: 1, BlocksP: 2, BlocksD: 4, Slots: 1, ChunkTokens: 16})
+		w := y.Init()
+		for _, ev := range []decode.Event{
+			{Kind: decode.Request, Room: id(0), Tokens: 31, Keys: y.keys(31), MaxNew: 1, Deadline: deadline},
+			{Kind: decode.LinkUp, Conn: 1},
+		} {
+			if err := y.doD(&w, ev); err != nil {
+				t.Fatal(err)
+			}
+		}
+		table, filled := w.d.Table(id(0))
+		if len(table) != 2 || filled != 16 || w.from[0] != 1 {
+			t.Fatalf("room 1 holds %v, of which %d tokens are filled, and asks for block %d", table, filled, w.from[0])
+		}
+		if try(y, &w, table) == nil {
 			t.Errorf("%s goes unseen", name)
 		}
 	}

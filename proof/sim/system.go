@@ -22,6 +22,9 @@ type Scope struct {
 	BlocksD     int // destination pool
 	Slots       int // rooms that may generate at once
 	ChunkTokens int
+	Keys        bool // all rooms have one prompt, and prefix caches may keep it
+	KnownD      int  // blocks of it that decode's first life has in its cache from the beginning
+	KnownP      int  // the same of prefill's
 	Ahead       int  // tokens of output that decode reserves ahead, 0 for all: rooms may be retracted
 	Local       bool // the unified role: decode prefills by itself, there is no prefill worker
 
@@ -69,8 +72,9 @@ type System struct {
 	// What a core shows of its rooms; note fills it, made once because it is called so often.
 	note    func(room.View) bool
 	decided [roomsMax]room.Outcome
-	here    uint8 // live rooms, one bit each
-	over    uint8 // who ended in this step, a bit per room
+	here    uint8             // live rooms, one bit each
+	over    uint8             // who ended in this step, a bit per room
+	held    [roomsMax][]int32 // Keys: decode's tables before the step
 }
 
 // New returns the system of a scope.
@@ -93,6 +97,8 @@ func (y *System) Init() world {
 	}
 	y.newP(&w)
 	y.newD(&w)
+	y.knowsP(&w, y.scope.KnownP)
+	y.knowsD(&w, y.scope.KnownD)
 	for r := range uint8(y.scope.Rooms) {
 		w.net.add(msg{kind: msgRequestD, room: r}.pack())
 		if !y.scope.Local {
@@ -124,22 +130,27 @@ func (y *System) DoneAlone(w *world) bool {
 const (
 	sawSuccess = iota
 	sawDeadline
-	sawAbortP  // prefill ended a leg that was aborted
-	sawAbortD  // decode did
-	sawFailed  // a leg failed
-	sawRevoked // a chunk was turned away
-	sawDrainP  // prefill decided how a room ends while its step or a write was under way
-	sawDrainD  // decode, while a receiver, its step or its first token was
-	sawCrash   // a worker is there again after a crash
-	sawForget  // a tombstone expired
-	sawBreak   // a connection ended
-	sawRetract // decode took a room's blocks back
+	sawAbortP     // prefill ended a leg that was aborted
+	sawAbortD     // decode did
+	sawFailed     // a leg failed
+	sawRevoked    // a chunk was turned away
+	sawDrainP     // prefill decided how a room ends while its step or a write was under way
+	sawDrainD     // decode, while a receiver, its step or its first token was
+	sawCrash      // a worker is there again after a crash
+	sawForget     // a tombstone expired
+	sawBreak      // a connection ended
+	sawRetract    // decode took a room's blocks back
+	sawFound      // a room succeeded that had found some of its blocks
+	sawShared     // a room gave a block back that another one reads
+	sawFoundBreak // a lease on the rest of a prompt went with its link
+	sawFoundCrash // decode crashed and had found blocks of a room
 	witnesses
 )
 
 // Witnesses names what may be seen.
 func (y *System) Witnesses() []string {
-	return []string{"success", "deadline", "prefill aborted", "decode aborted", "failed", "chunk turned away", "prefill drains", "decode drains", "restart", "tombstone expires", "connection ends", "retracted"}
+	return []string{"success", "deadline", "prefill aborted", "decode aborted", "failed", "chunk turned away", "prefill drains", "decode drains", "restart", "tombstone expires", "connection ends", "retracted",
+		found, foundShared, foundBreak, foundCrash}
 }
 
 // Shows returns what the last event showed.

@@ -70,7 +70,8 @@ type world struct {
 	said  [roomsMax]uint16       // leases on which this life of prefill gave its final word
 	src   [blocksMax]uint8       // prefill: what each block holds, see stamp
 	dst   [blocksMax]uint8       // decode: the same
-	by    [blocksMax]origin      // decode: where it came from
+	by    [blocksMax]origin      // decode: where it came from, by which lease; nothing if it was found or computed there
+	from  [roomsMax]uint8        // decode: blocks that a lease leaves out, because they were found
 	made  [roomsMax]uint8        // decode: tokens that went to the client
 	sureP [roomsMax]room.Outcome // outcomes that were decided; labels, not part of the state
 	sureD [roomsMax]room.Outcome
@@ -174,6 +175,7 @@ type msg struct {
 	seq  uint8
 	n    uint8 // Prealloc: data connection. Settled: chunks of a success, 0 for a failure
 	conn uint8 // the link it travels on, 0 where messages outlive links
+	from uint8 // Prealloc: first block that is wanted
 }
 
 type msgKind uint8
@@ -189,11 +191,11 @@ const (
 )
 
 func (m msg) pack() uint32 {
-	return uint32(m.kind)<<20 | uint32(m.room)<<16 | uint32(m.boot)<<12 | uint32(m.seq)<<8 | uint32(m.n)<<4 | uint32(m.conn)
+	return uint32(m.from)<<24 | uint32(m.kind)<<20 | uint32(m.room)<<16 | uint32(m.boot)<<12 | uint32(m.seq)<<8 | uint32(m.n)<<4 | uint32(m.conn)
 }
 
 func unpackMsg(x uint32) msg {
-	return msg{msgKind(x >> 20), uint8(x >> 16 & 15), uint8(x >> 12 & 15), uint8(x >> 8 & 15), uint8(x >> 4 & 15), uint8(x & 15)}
+	return msg{msgKind(x >> 20 & 15), uint8(x >> 16 & 15), uint8(x >> 12 & 15), uint8(x >> 8 & 15), uint8(x >> 4 & 15), uint8(x & 15), uint8(x >> 24)}
 }
 
 // lease of a message or chunk.
@@ -249,7 +251,7 @@ func (y *System) Clone(s *world) world {
 
 // Key appends everything that the future depends on. The numbers of blocks do not count, so
 // what they hold is written in the order of its stamps. No two blocks have the same stamp,
-// because nobody is let into a block twice.
+// because nobody is let into a block twice; with Keys two may have it, see foundKey.
 func (y *System) Key(w *world, b []byte) []byte {
 	b = append(b, bit(w.pUp)|bit(w.dUp)<<1|bit(w.dialing)<<2, w.pInc, w.dInc, w.begin, w.conn, w.dCut, w.pCut, w.gone,
 		w.leases, w.crashP, w.crashD, w.breaks, w.forget, w.hurt, w.owedP, w.owedD, w.ranP, w.ranD, w.drained, w.unsent, w.opened)
@@ -267,9 +269,12 @@ func (y *System) Key(w *world, b []byte) []byte {
 	}
 	// Room by room, block by block: what decode's memory holds. (Steps, tables and prefill's
 	// memory follow from the cores: no need to write them too.)
+	if y.scope.Keys {
+		b = y.foundKey(w, b)
+	}
 	var held [roomsMax * tableMax]origin
 	for k, st := range w.dst {
-		if st != 0 {
+		if st != 0 && !y.scope.Keys {
 			held[(st-1)>>4*tableMax+(st-1)&15] = origin{1 + w.by[k].boot, w.by[k].seq, w.by[k].pass}
 		}
 	}
