@@ -1,21 +1,12 @@
 package gate
 
-import (
-	"context"
-
-	"baton/proof/cluster"
-	"baton/proof/explore"
-	"baton/proof/fleetsim"
-	"baton/proof/poolsim"
-	"baton/proof/relaysim"
-	"baton/proof/schedsim"
-	"baton/proof/sim"
-)
+import "baton/proof/explore"
 
 // Scope is one exploration, by name.
 type Scope struct {
 	Name    string
-	Nightly bool // too large for every change
+	Package string // below proof, of its world: the file of this name enters it
+	Nightly bool   // too large for every change
 	Must    []string
 	Rooms   int // or requests, that a world has; 0 where a bound for each of them says nothing
 	Run     func() explore.Report
@@ -45,39 +36,26 @@ func scope[Y explore.System[S, E], S any, E comparable](name string, nightly boo
 	}
 }
 
-// Scopes lists all, those of the room protocol first.
+// worlds has the scopes of every world. Each enters by a file of its own, the only one that imports
+// it: who judges a mutant by one scope leaves the other files out, and half the time that it takes
+// to build the rest.
+var worlds = map[string]func() []Scope{}
+
+// order is that of Scopes: the room protocol first, the largest worlds last.
+var order = []string{"sim", "relaysim", "poolsim", "schedsim", "cluster", "fleetsim"}
+
+// Scopes lists all.
 func Scopes() []Scope {
 	var all []Scope
-	for _, s := range sim.Scopes() {
-		all = append(all, scope(s.Name, !s.Gate, func() *sim.System { return sim.New(s.Scope) }, s.Options))
-		all[len(all)-1].Rooms = s.Scope.Rooms
-	}
-	for _, s := range relaysim.Scopes() {
-		all = append(all, scope(s.Name, s.Nightly, func() *relaysim.System { return relaysim.New(s.Scope) }, s.Options))
-		all[len(all)-1].Rooms = s.Scope.Requests
-	}
-	for _, s := range poolsim.Scopes() {
-		switch {
-		case s.Crowd != nil:
-			all = append(all, scope(s.Name, s.Nightly, func() *poolsim.Holders { return poolsim.NewHolders(*s.Crowd) }, s.Options))
-		case s.Pair != nil:
-			all = append(all, scope(s.Name, s.Nightly, func() *poolsim.Pairs { return poolsim.NewPairs(*s.Pair) }, s.Options))
-		case s.House != nil:
-			all = append(all, scope(s.Name, s.Nightly, func() *poolsim.Locals { return poolsim.NewLocals(*s.House) }, s.Options))
-		default:
-			all = append(all, scope(s.Name, s.Nightly, func() *poolsim.Rooms { return poolsim.NewRooms(*s.Rooms) }, s.Options))
+	for _, world := range order {
+		list, ok := worlds[world]
+		if !ok {
+			continue
+		}
+		for _, s := range list() {
+			s.Package = world
+			all = append(all, s)
 		}
 	}
-	for _, s := range schedsim.Scopes() {
-		all = append(all, scope(s.Name, s.Nightly, func() *schedsim.System { return schedsim.New(s.Scope) }, s.Options))
-	}
-	for _, s := range cluster.Scopes() {
-		all = append(all, scope(s.Name, s.Nightly, func() *cluster.System { return cluster.New(s.Scope) }, s.Options))
-	}
-	// Walks by seed, not an exploration: of another kind, but it judges mutants like the others.
-	// proof/fleetsim's own test runs the same seeds in every change.
-	return append(all, Scope{Name: "fleet seeds", Nightly: true, Run: func() explore.Report {
-		r := fleetsim.Sweep(context.Background(), fleetsim.SeedsFirst, fleetsim.SeedsGate, fleetsim.DefaultSizes(), 1, nil)
-		return r.Explored()
-	}})
+	return all
 }

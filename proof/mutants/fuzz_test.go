@@ -40,7 +40,7 @@ func TestAFuzzerFindsMutants(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, took := fuzz(t, prepare(t, m, root), root, c.world)
+			out, took := fuzz(t, prepare(t, m, root, nil), root, c.world)
 			found := regexp.MustCompile(`explore: (\w+) does not hold: (.*)`).FindString(out)
 			if found == "" {
 				t.Fatalf("the fuzzer found nothing in %v:\n%s", took, out)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"baton/proof/gate"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the charts of testdata")
@@ -42,6 +44,10 @@ func TestMutantsDie(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	worlds := map[string]string{} // of a scope
+	for _, s := range gate.Scopes() {
+		worlds[s.Name] = s.Package
+	}
 	turn := make(chan bool, together)
 	for _, name := range patches {
 		t.Run(strings.TrimSuffix(name, ".patch"), func(t *testing.T) {
@@ -56,7 +62,7 @@ func TestMutantsDie(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			overlay := prepare(t, m, root)
+			overlay := prepare(t, m, root, worlds)
 			out, dead := run(t, m, overlay, root)
 			if dead != (m.Open == "") {
 				t.Fatalf("dead: %v, in scope %q, test %q, open: %q: %s\n%s", dead, m.Scope, m.Test, m.Open, m.Why, out)
@@ -130,8 +136,9 @@ func TestKnownMistakesHaveMutants(t *testing.T) {
 	}
 }
 
-// prepare writes the changed files and returns the list by which the compiler takes them.
-func prepare(t *testing.T, m *Mutant, root string) string {
+// prepare writes the changed files and returns the list by which the compiler takes them. Worlds
+// that do not judge this mutant are left out of the gate: most of the time is that of building it.
+func prepare(t *testing.T, m *Mutant, root string, worlds map[string]string) string {
 	changed, err := m.Apply(func(name string) (string, error) {
 		b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 		return string(b), err
@@ -147,6 +154,20 @@ func prepare(t *testing.T, m *Mutant, root string) string {
 			t.Fatal(err)
 		}
 		replace[filepath.Join(root, filepath.FromSlash(name))] = copied
+	}
+	if m.Test == "" && worlds != nil {
+		judges := map[string]bool{worlds[m.Holds]: true}
+		for name := range strings.SplitSeq(m.Scope, "; ") {
+			if worlds[name] == "" {
+				t.Fatalf("scope %q is none of the gate's", name)
+			}
+			judges[worlds[name]] = true
+		}
+		for _, world := range worlds {
+			if !judges[world] {
+				replace[filepath.Join(root, "proof", "gate", world+".go")] = "" // is not there
+			}
+		}
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
