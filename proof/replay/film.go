@@ -72,17 +72,19 @@ func (f *Film) Watch(file string) (*Report, error) {
 func (f *Film) link(l *reel, m *moment) {
 	var says mentions
 	says.of(m.event)
-	ours := f.rid != "" && m.rid == f.rid || slices.ContainsFunc(says.rooms, func(id room.ID) bool { return slices.Contains(f.rooms, id) }) ||
-		f.rid != "" && slices.ContainsFunc(says.reqs, func(q uint64) bool { return slices.Contains(l.reqs, q) })
-	if !ours {
+	named := f.rid != "" && (m.rid == f.rid || slices.ContainsFunc(says.reqs, func(q uint64) bool { return slices.Contains(l.reqs, q) }))
+	if !named && !slices.ContainsFunc(says.rooms, func(id room.ID) bool { return slices.Contains(f.rooms, id) }) {
 		return
 	}
 	l.part = true
 	if len(l.reqs) < roomsMax {
 		l.reqs = unique(append(l.reqs, says.reqs...))
 	}
+	if !named {
+		return // a step of a batch names the rooms of others, too
+	}
 	for _, id := range says.rooms {
-		if f.rid != "" && len(f.rooms) < roomsMax && !slices.Contains(f.rooms, id) {
+		if len(f.rooms) < roomsMax && !slices.Contains(f.rooms, id) {
 			f.rooms = append(f.rooms, id)
 		}
 	}
