@@ -118,9 +118,10 @@ func (s *stay) seeOff(ctx context.Context) {
 
 // dismiss asks a worker to leave.
 func (s *stay) dismiss() {
+	began := time.Now()
 	killed := s.child.leave(s.p.f.Times.Leave, s.p.f.Now)
 	if !s.last(killed) && killed {
-		s.p.f.Log.Warn("worker did not leave and was killed", "worker", s.p.name, "after", s.p.f.Times.Leave)
+		s.p.f.Log.Warn("worker did not leave and was killed", "worker", s.p.name, "after", time.Since(began))
 	}
 }
 
