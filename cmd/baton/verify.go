@@ -19,9 +19,10 @@ import (
 
 // Exit codes of verify. Scripts tell a broken promise from a mistake in the command.
 const (
-	exitBroken = 2
-	exitUsage  = 4
-	exitStop   = 130 // what a shell reports for Ctrl-C
+	exitBroken  = 2
+	exitVacuous = 3 // no promise is broken, and the seeds prove nothing
+	exitUsage   = 4
+	exitStop    = 130 // what a shell reports for Ctrl-C
 )
 
 // seedsMax bounds one run: a month of one core.
@@ -64,11 +65,14 @@ A seed that breaks one is made as short as possible and drawn: one line per even
 the phase of the request at its gateway, prefill and decode worker behind it. The last
 line names what is broken, and the command below the chart shows it again.
 
-With 1000 seeds and more, verify also fails if they never met one of the things that
-have to be survived (--json lists them with counts): such a run proves nothing.
+With 1000 seeds and more of a fleet of the default sizes, verify also fails if they never
+met one of the things that have to be survived (--json lists them with counts): such a run
+proves nothing. A fleet of other sizes, or a hard one, may meet some of them seldom: what
+it never met, of what it could, is a warning.
 
-Exit codes: 0 all promises hold, 2 one is broken, 4 the command makes no sense,
-130 ended by Ctrl-C; what was done until then is printed.`,
+Exit codes: 0 all promises hold, 2 one is broken, 3 none is broken and the seeds prove
+nothing, 4 the command makes no sense, 130 ended by Ctrl-C; what was done until then is
+printed.`,
 		Example: `  baton verify                               # 1000 seeds, some seconds
   baton verify --seeds 100000 --seed 5000    # from seed 5000 on
   baton verify --seeds 1 --seed 388          # one seed again, with its chart if it fails
@@ -131,9 +135,16 @@ func verify(p verifyPlan, out, progress *os.File) error {
 	if err := write(out, p, &r, min(cores, p.seeds)); err != nil {
 		return err
 	}
+	return p.judge(&r)
+}
+
+// judge is the exit code that a report asks for.
+func (p verifyPlan) judge(r *fleetsim.Report) error {
 	switch {
-	case r.Failed != nil || len(r.Missing) > 0:
+	case r.Failed != nil:
 		return exitError{code: exitBroken}
+	case len(r.Missing) > 0:
+		return exitError{code: exitVacuous}
 	case r.Seeds < p.seeds:
 		return exitError{code: exitStop}
 	}
@@ -193,7 +204,8 @@ type verified struct {
 	Cores           int              `json:"cores"`
 	EventsPerSecond float64          `json:"events_per_second"`
 	Sights          []fleetsim.Sight `json:"sights"`
-	Missing         []string         `json:"missing,omitempty"`
+	Missing         []string         `json:"missing,omitempty"` // the seeds prove nothing
+	Unseen          []string         `json:"unseen,omitempty"`  // a warning
 	Broken          *verifiedBroken  `json:"broken,omitempty"`
 }
 
@@ -209,7 +221,7 @@ type verifiedBroken struct {
 
 func writeVerifiedJSON(w io.Writer, p verifyPlan, r *fleetsim.Report, cores int) error {
 	v := verified{Seeds: r.Seeds, First: p.first, Gateways: p.sizes.Gateways, Prefill: p.sizes.Prefills, Decode: p.sizes.Decodes, Unified: p.sizes.Unified, Hard: p.sizes.Hard, Events: r.Events,
-		Seconds: r.Took.Seconds(), Cores: cores, EventsPerSecond: float64(r.Events) / max(r.Took.Seconds(), 1e-9), Sights: r.Sights, Missing: r.Missing}
+		Seconds: r.Took.Seconds(), Cores: cores, EventsPerSecond: float64(r.Events) / max(r.Took.Seconds(), 1e-9), Sights: r.Sights, Missing: r.Missing, Unseen: r.Unseen}
 	if f := r.Failed; f != nil {
 		v.Broken = &verifiedBroken{f.Seed, f.Broken, f.Reason, f.Choices, f.Drawn, f.Chart, f.Replay}
 	}
@@ -232,15 +244,22 @@ func writeVerified(w io.Writer, p verifyPlan, r *fleetsim.Report, cores int) err
 	case f != nil:
 		s += fmt.Sprintf("\n%s IS BROKEN by seed %d: %s\n%d of %d things that were done to the fleet are enough:\n\n%s\nagain: %s\n", f.Broken, f.Seed, f.Reason, f.Choices, f.Drawn, f.Chart, f.Replay)
 	case len(r.Missing) > 0:
-		s += "the seeds prove nothing, they never met:\n"
-		for _, m := range r.Missing {
-			s += "  " + m + "\n"
-		}
+		s += "no promise is broken, but the seeds prove nothing, they never met:\n" + listed(r.Missing)
 	case r.Seeds < p.seeds:
 		s += fmt.Sprintf("ended early, after %d of %d seeds; all promises held in them\n", r.Seeds, p.seeds)
 	default:
 		s += fmt.Sprintf("all promises hold; met %d of the %d things that have to be survived\n", len(r.Sights)-unmet, len(r.Sights))
 	}
+	if r.Failed == nil && len(r.Unseen) > 0 {
+		s += "warning: seeds of these sizes could have met, and never did:\n" + listed(r.Unseen)
+	}
 	_, err := io.WriteString(w, s)
 	return err
+}
+
+func listed(names []string) (s string) {
+	for _, n := range names {
+		s += "  " + n + "\n"
+	}
+	return s
 }

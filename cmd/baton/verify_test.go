@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,8 +60,36 @@ func TestVerifyShowsWhatIsBroken(t *testing.T) {
 			}
 		}
 	}
-	var b bytes.Buffer
-	if err := writeVerified(&b, verifyPlan{seeds: 3}, &fleetsim.Report{Seeds: 3, Missing: []string{"a retry"}}, 1); err != nil || !strings.Contains(b.String(), "never met:\n  a retry") {
-		t.Errorf("%v: %s", err, b.String())
+}
+
+// TestVerifyTellsBrokenFromVacuousFromRare: each has words and an exit code of its own.
+func TestVerifyTellsBrokenFromVacuousFromRare(t *testing.T) {
+	for _, row := range []struct {
+		report fleetsim.Report
+		code   int
+		words  string
+	}{
+		{fleetsim.Report{Seeds: 3, Failed: &fleetsim.Result{Broken: "TERM"}, Missing: []string{"a retry"}}, exitBroken, "TERM IS BROKEN"},
+		{fleetsim.Report{Seeds: 3, Missing: []string{"a retry"}}, exitVacuous, "no promise is broken, but the seeds prove nothing, they never met:\n  a retry\n"},
+		{fleetsim.Report{Seeds: 3, Unseen: []string{"a retry"}}, 0, "all promises hold; met 0 of the 0 things that have to be survived\nwarning: seeds of these sizes could have met, and never did:\n  a retry\n"},
+		{fleetsim.Report{Seeds: 2, Unseen: []string{"a retry"}}, exitStop, "ended early, after 2 of 3 seeds"},
+		{fleetsim.Report{Seeds: 3}, 0, "all promises hold"},
+	} {
+		var b bytes.Buffer
+		p := verifyPlan{seeds: 3}
+		if err := writeVerified(&b, p, &row.report, 1); err != nil || !strings.Contains(b.String(), row.words) {
+			t.Errorf("%v: %s\nwant %q", err, b.String(), row.words)
+		}
+		exit, failed := errors.AsType[exitError](p.judge(&row.report))
+		if failed != (row.code != 0) || exit.code != row.code {
+			t.Errorf("%q: exit code %d, want %d", row.words, exit.code, row.code)
+		}
+		if help := newVerify().Long; row.code != 0 && !strings.Contains(strings.Join(strings.Fields(help), " "), fmt.Sprintf(" %d ", row.code)) {
+			t.Errorf("--help does not name exit code %d", row.code)
+		}
+		b.Reset()
+		if err := writeVerifiedJSON(&b, p, &row.report, 1); err != nil || strings.Contains(b.String(), `"unseen"`) != (row.report.Unseen != nil) {
+			t.Errorf("%v: %s", err, b.String())
+		}
 	}
 }

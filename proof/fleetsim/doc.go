@@ -50,6 +50,8 @@
 //	         empty
 //	SAFETY   no assertion of a core fails
 //
-// Sights (sights.go) are what a sweep of seeds has to meet at least once: one that never retries,
-// never crashes a gateway or never aborts a room in some phase checks nothing, and fails.
+// Sights (sights.go) are what a sweep of seeds has to meet at least once, as far as its sizes allow:
+// one that never retries, never crashes a gateway or never aborts a room in some phase checks
+// nothing. With the default sizes, for which all that is drawn was tuned, it fails; with others it
+// says what it has not seen.
 package fleetsim

@@ -64,7 +64,8 @@ type Report struct {
 	Events  int
 	Took    time.Duration
 	Sights  []Sight
-	Missing []string // sights that were never met, if there were SeedsEnough
+	Missing []string // sights that were never met, if there were SeedsEnough, of DefaultSizes
+	Unseen  []string // the same, of other sizes: they may be rare there, which is no failure
 	Failed  *Result  // the lowest seed that broke something
 }
 
@@ -74,7 +75,7 @@ const (
 	SeedsGate  = 1600
 )
 
-// SeedsEnough is how many seeds have to meet every sight; with fewer, luck decides.
+// SeedsEnough is how many seeds of DefaultSizes have to meet every sight; with fewer, luck decides.
 const SeedsEnough = 1000
 
 // Sweep runs n seeds from the first on, on several goroutines, until ctx is done or one breaks
@@ -122,13 +123,26 @@ func Sweep(ctx context.Context, first uint64, n int, s Sizes, goroutines int, pr
 	}
 	workers.Wait()
 	report.Took = time.Since(began)
-	report.Sights = all.list()
-	for _, x := range report.Sights {
-		if x.Count == 0 && report.Seeds >= SeedsEnough {
-			report.Missing = append(report.Missing, x.Name)
+	report.met(&all, s)
+	return report
+}
+
+// met notes what was met, and what not of all that the sizes allow. How often a sight comes was
+// tuned for DefaultSizes: only there does its absence say that the seeds check nothing.
+func (r *Report) met(all *sights, s Sizes) {
+	r.Sights = all.list(s)
+	if r.Seeds < SeedsEnough {
+		return
+	}
+	for _, x := range r.Sights {
+		switch {
+		case x.Count > 0:
+		case s == DefaultSizes():
+			r.Missing = append(r.Missing, x.Name)
+		default:
+			r.Unseen = append(r.Unseen, x.Name)
 		}
 	}
-	return report
 }
 
 // Err says what is wrong, or nothing.

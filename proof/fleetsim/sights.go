@@ -123,12 +123,28 @@ type Sight struct {
 	Count int    `json:"count"`
 }
 
-// list names what must be met. Left out is what cannot be: an Abort of a room for which no leg was
-// accepted, or between two events of one step; and an Abort where hardly any room is ever found,
-// because who has its blocks back has a slot as well, as a rule.
-func (s *sights) list() []Sight {
+// needsUnified says that a sight needs a unified worker: one is there to crash or to serve, and no
+// other computes a prompt at decode for want of a prefill worker. All others need no more than one
+// node of each role, which every fleet has.
+func (x sight) needsUnified() bool {
+	switch x {
+	case crashes + sight(unifiedRole), unifiedServes, abortedD + sight(decode.Unfilled), abortedD + sight(decode.Prefilling):
+		return true
+	}
+	return false
+}
+
+// list names what a fleet of these sizes can meet. Left out is what cannot be: what needs a worker
+// that it lacks; an Abort of a room for which no leg was accepted, or between two events of one
+// step; and an Abort where hardly any room is ever found, because who has its blocks back has a
+// slot as well, as a rule.
+func (s *sights) list(of Sizes) []Sight {
 	var all []Sight
-	add := func(x sight, name string) { all = append(all, Sight{name, s[x]}) }
+	add := func(x sight, name string) {
+		if of.Unified > 0 || !x.needsUnified() {
+			all = append(all, Sight{name, s[x]})
+		}
+	}
 	for i, name := range []string{"a retry", "a gateway crashes", "a prefill worker crashes", "a decode worker crashes", "a unified worker crashes", "a node freezes",
 		"a link ends", "a link ends by silence", "a link never heals", "a worker drains", "an engine step fails", "a chunk is refused",
 		"a client does not read", "a gateway does not read", "nobody is there to serve", "a worker refuses for overload",
