@@ -66,9 +66,13 @@ The gateway answers
 With --record DIR every process writes down what its core was told and decided, and
 "baton replay DIR" tells fresh cores the same and wants the same decisions; its --rid
 draws the life of one request. Files hold times, sizes and names of rooms and requests,
-no text and no token, and only you may read them. A file is full at 256 MiB (a quarter of
-an hour of a storm) and then stays as it is: recording begins anew with the process. A
-directory takes 1024 files and 4 GiB; when it is full, the log says so, and all serve on.
+no text and no token, but digests of the beginnings of prompts, under a secret salt of
+each process: whoever reads a file sees which of its prompts begin alike (there are none
+with --no-prefix-cache). Only you may read them. A file is full at 256 MiB and then stays
+as it is: recording begins anew with the process. How long that takes is the load's: a
+line of a decode worker has all rooms of a step in it, and 24 streams at once fill a file
+in about 3 minutes. A directory takes 1024 files and 4 GiB; when it is full, the log says
+so, and all serve on.
 
 Ctrl-C or SIGTERM once: new requests are refused, live ones may end (--drain-timeout).
 Twice: everything stops at once. Exit codes: 0 every request ended, 1 some did not in

@@ -102,7 +102,7 @@ Twice: everything stops at once.`,
 	fl.BoolVar(&c.NoPrefixCache, "no-prefix-cache", false, "compute every prompt anew, as if nobody had asked it before")
 	fl.BoolVar(&c.Canary, "canary", false, "fill free blocks with a pattern and check it (slow)")
 	fl.DurationVar(&c.Grace, "grace", worker.GraceDefault, "how long live rooms may go on at the end; 0 ends them at once")
-	fl.StringVar(&c.Record, "record", "", "`DIR` for a trace of all decisions, for \"baton replay\"; it ends at 256 MiB")
+	fl.StringVar(&c.Record, "record", "", "`DIR` for a trace of all decisions, for \"baton replay\"; no text and no token, but digests of prompts' beginnings; it ends at 256 MiB")
 	fl.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	fl.BoolVar(&child, "child", false, "end when standard input ends")
 	fl.MarkHidden("child")

@@ -4,7 +4,10 @@
 // stepped it behind the recorder's back, or another build.
 //
 // It never decides, never blocks the loop that it records, and holds no tokens and no text:
-// cores see none. Drivers write with it, proof/replay reads with it, cmd names the directory.
+// cores see none. What they do see are the keys of blocks, digests of the beginnings of prompts
+// under a secret salt of the process, which is not in the file: nobody finds a prompt by trying,
+// but whoever reads a file sees which of its prompts begin alike, and how far.
+// Drivers write with it, proof/replay reads with it, cmd names the directory.
 //
 // # The file
 //

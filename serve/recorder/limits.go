@@ -3,9 +3,12 @@ package recorder
 import "time"
 
 const (
-	// FileMax bounds a file: a quarter of an hour of a storm (300 KB/s for each gateway and decode
-	// worker, at some 270 bytes an event), hours of ordinary load, and packed it can be sent. Long
-	// prompts cost more: 35 bytes in each request for every block that may be found in a cache.
+	// FileMax bounds a file, so that packed it can be sent. How long it lasts is the load's: a
+	// storm of short lives made 300 KB/s at a gateway, some 270 bytes an event, and fills it in a
+	// quarter of an hour. A decode worker's step names every room that it computes, and its blocks:
+	// with 24 streams of prompts of 16 tokens 8.3 KB a step and 1.4 MB/s, which is 3 minutes; more
+	// rooms and longer tables shorten that. Prompts cost 35 bytes in each request for every block
+	// that may be found in a cache.
 	FileMax = 256 << 20
 
 	// LineMax bounds a line: a step of 4,096 rooms, with block tables of 4 KB each.

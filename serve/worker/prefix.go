@@ -15,9 +15,9 @@ import (
 // The keys are a chain of SHA-256: whoever could make two prompts with one key would be handed
 // the KV of somebody else's, and of faster sums such pairs can be made on purpose. The chain
 // begins with a salt of this process and with the request's own. The first is random and never
-// leaves the process, so that a key in a trace says nothing about a prompt, and nobody can choose
-// prompts whose keys fall into one chain of the index; of two requests with different salts of
-// their own neither can find, or by its speed tell, what the other has left.
+// leaves the process, so that keys in a trace say of prompts only which begin alike, and nobody can
+// choose prompts whose keys fall into one chain of the index; of two requests with different salts
+// of their own neither can find, or by its speed tell, what the other has left.
 type prefixes struct {
 	salt [sha256.Size]byte
 }
