@@ -12,7 +12,7 @@ import (
 type Key [16]byte
 
 // Find says how many blocks Match(keys) would give, and how many of them are cached: those it
-// would take away from Free.
+// would take away from those available.
 func (p *Pool) Find(keys []Key) (n, cachedOnly int) {
 	for i := range keys {
 		b := p.index.find(keys[i])

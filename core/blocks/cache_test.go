@@ -56,8 +56,8 @@ func TestWhatIsSharedAndQuarantined(t *testing.T) {
 	table := fill(&p, "ab")
 	shared := p.Match(keysOf("a"))
 	p.Quarantine(table)
-	if n, _ := p.Find(keysOf("ab")); n != 0 || p.Free() != 0 {
-		t.Errorf("%d blocks are found, %d free; want none", n, p.Free())
+	if n, _ := p.Find(keysOf("ab")); n != 0 || p.Available() != 0 {
+		t.Errorf("%d blocks are found, %d free; want none", n, p.Available())
 	}
 	if freed := p.Release(shared); freed != nil || p.Count() != (Count{Total: 2, Quarantined: 2}) {
 		t.Errorf("the last reader leaves %+v, and %v free", p.Count(), freed)
@@ -119,7 +119,7 @@ func TestNothingAllocates(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		p.Find(keys)
 		p.Publish(table, keys)
-		p.Free()
+		p.Available()
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

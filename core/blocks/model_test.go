@@ -153,7 +153,7 @@ func TestThePoolIsAsTheModelSays(t *testing.T) {
 				prompt := rapid.SampledFrom([]string{"a", "aa", "aaa", "ab", "aab", "b"}).Draw(t, "prompt")
 				keys, want := keysOf(prompt), m.chain(prompt)
 				n, cached := p.Find(keys)
-				if rest := len(keys) - n; rest > p.Free()-cached {
+				if rest := len(keys) - n; rest > p.Available()-cached {
 					t.Skip("it does not fit")
 				}
 				var kept []int32

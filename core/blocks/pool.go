@@ -37,7 +37,7 @@ type block struct {
 	found  bool  // it is the block that Match finds under its key
 	barred bool  // it was quarantined since it was given out: nobody may find it
 	refs   int32 // tables that hold it
-	apart  int32 // operations on it that ended without proof of their end
+	apart  int32 // operations on it that were given up and may still be under way
 	next   int32 // free: the next free block; cached: the next more recently used one
 	prev   int32 // cached: the next less recently used one
 }
@@ -65,17 +65,17 @@ func New(n int) Pool {
 // Count counts the pool.
 func (p *Pool) Count() Count { return p.count }
 
-// Free is the number of blocks that Take could give: the free and the cached ones.
-func (p *Pool) Free() int { return p.count.Free + p.count.Cached }
+// Available is the number of blocks that Take could give: the free and the cached ones.
+func (p *Pool) Available() int { return p.count.Free + p.count.Cached }
 
 // Evicted is the number of cached blocks that Take has taken so far.
 func (p *Pool) Evicted() uint64 { return p.evicted }
 
-// Take gives n blocks, which Free must have: free ones, then the least recently used cached
+// Take gives n blocks, which must be available: free ones, then the least recently used cached
 // ones, whose keys are forgotten. The table is new memory, never written again: it may be
 // handed to an engine or a transport as it is.
 func (p *Pool) Take(n int) []int32 {
-	if n > p.Free() {
+	if n > p.Available() {
 		panic(fmt.Sprintf("blocks: take of %d with %d free and %d cached", n, p.count.Free, p.count.Cached))
 	}
 	table := make([]int32, n)
@@ -103,15 +103,7 @@ func (p *Pool) Release(table []int32) (freed []int32) {
 		p.drop(b, "release")
 		all = p.settle(b) && all
 	}
-	if all {
-		return table
-	}
-	for _, b := range table {
-		if p.blocks[b].place == free {
-			freed = append(freed, b)
-		}
-	}
-	return freed
+	return p.freed(table, all)
 }
 
 // drop gives one reference back.
@@ -144,8 +136,8 @@ func (p *Pool) settle(b int32) bool {
 	return true
 }
 
-// Quarantine turns one reference of each block into an operation that ended without proof of
-// its end. The block is not findable from now on and, once nobody holds it, set apart. Others
+// Quarantine turns one reference of each block into an operation that was given up and may still
+// be under way. The block is not findable from now on and, once nobody holds it, set apart. Others
 // may share it: they only read, as the operation did if it touched a block with a key (B4), and
 // what they read stays right. So their references go on as if nothing had happened; only the
 // block is not reused before Clear.
@@ -177,15 +169,20 @@ func (p *Pool) Clear(table []int32) (freed []int32) {
 		p.count.Quarantined--
 		p.free(b)
 	}
+	return p.freed(table, all)
+}
+
+// freed returns the free blocks of a table: the table itself if all are.
+func (p *Pool) freed(table []int32, all bool) (some []int32) {
 	if all {
 		return table
 	}
 	for _, b := range table {
 		if p.blocks[b].place == free {
-			freed = append(freed, b)
+			some = append(some, b)
 		}
 	}
-	return freed
+	return some
 }
 
 // free puts a block first on the free list.

@@ -29,8 +29,8 @@ func TestABlockHasOneHolder(t *testing.T) {
 	}
 	for range 50_000 {
 		switch n := r.IntN(12); {
-		case n < 5 && p.Free() > 0:
-			table := p.Take(r.IntN(min(p.Free(), 9)) + 1)
+		case n < 5 && p.Available() > 0:
+			table := p.Take(r.IntN(min(p.Available(), 9)) + 1)
 			set(table, 0, 1)
 			held = append(held, table)
 		case n < 10 && len(held) > 0:
@@ -91,8 +91,8 @@ func TestACopyOfAPoolIsIndependent(t *testing.T) {
 	p.CopyTo(&c)
 	c.Release(table)
 	c.Take(4)
-	if p.Free() != 2 {
-		t.Errorf("%d free in the original, want 2", p.Free())
+	if p.Available() != 2 {
+		t.Errorf("%d free in the original, want 2", p.Available())
 	}
 	p.Release(table)
 }

@@ -212,7 +212,7 @@ func (c *Core) schedule(now time.Duration, out *Effects) {
 // giveBlocks reserves blocks for what a room has and some output ahead, in order of arrival. Those
 // of new rooms are offered to prefill under a new lease; a retracted room computes here.
 func (c *Core) giveBlocks(now time.Duration, out *Effects) {
-	line := sched.NewLine(c.pool.Free() - c.promised())
+	line := sched.NewLine(c.pool.Available() - c.promised())
 	for i := c.live.First(); i != room.None && !line.Closed(); i = c.live.Next(i) {
 		e := &c.rooms[i]
 		if e.phase != NeedsBlocks && e.phase != Retracted {

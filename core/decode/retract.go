@@ -55,14 +55,14 @@ func (c *Core) grow(now time.Duration, out *Effects) {
 	}
 	for i := c.live.First(); i != room.None; i = c.live.Next(i) {
 		e := &c.rooms[i]
-		for e.phase == Generating && e.short() && c.pool.Free() == 0 {
+		for e.phase == Generating && e.short() && c.pool.Available() == 0 {
 			v := c.yields(i)
 			if v == room.None {
 				break
 			}
 			c.retract(now, &c.rooms[v], out)
 		}
-		if e.phase == Generating && e.short() && c.pool.Free() > 0 {
+		if e.phase == Generating && e.short() && c.pool.Available() > 0 {
 			e.blocks = slices.Concat(e.blocks, c.pool.Take(1))
 		}
 	}

@@ -153,7 +153,7 @@ func (c *Core) schedule(now time.Duration, out *Effects) {
 	if c.stepping > 0 || c.count[Queued]+c.count[Computing] == 0 {
 		return
 	}
-	pool := sched.NewLine(c.pool.Free())
+	pool := sched.NewLine(c.pool.Available())
 	places := sched.NewLine(c.cfg.RunningMax - int(c.count[Computing]+c.count[Writing]+c.count[Draining]))
 	budget := sched.NewBudget(c.cfg.ChunkTokens)
 	for i := c.live.First(); i != room.None && !budget.Full(); i = c.live.Next(i) {

@@ -9,20 +9,20 @@ import (
 	"baton/proof/explore"
 )
 
-// Crowd sizes a world of holders over the pool alone.
-type Crowd struct {
+// HolderScope sizes a world of holders over the pool alone.
+type HolderScope struct {
 	Prompts    []string // one holder each
 	Lives      int      // how often each comes
 	Blocks     int
-	Quarantine bool // an operation on a holder's blocks may end without proof of its end
+	Quarantine bool // an operation on a holder's blocks may be given up and still be under way
 }
 
-// Table is one state: the pool, and who holds what.
-type Table struct {
+// HolderWorld is one state: the pool, and who holds what.
+type HolderWorld struct {
 	pool    blocks.Pool
 	mem     memory
 	holders []holder
-	apart   []set // quarantined tables, in order
+	apart   [][]int32 // quarantined tables, in order; nobody knows whether their operations write
 	shows   uint64
 }
 
@@ -35,51 +35,48 @@ type holder struct {
 	over    bool    // given up while filling: it goes when that is over
 }
 
-// set is one table that is quarantined. The operation reads it, or writes to it: nobody knows.
-type set struct{ table []int32 }
-
-// Choice is one choice of the scheduler.
-type Choice struct {
-	Move Move
+// HolderEvent is one choice of the scheduler.
+type HolderEvent struct {
+	Kind HolderKind
 	Who  uint8 // a holder, or a quarantined table
 }
 
-// Move of a holder.
-type Move uint8
+// HolderKind of a choice.
+type HolderKind uint8
 
 const (
-	Enter      Move = iota // it matches, and takes the rest
-	Fill                   // it begins to compute its next block
-	Filled                 // that came home, and is published
-	Spoilt                 // that failed: it goes
-	GiveUp                 // its time is over: it goes, at once if nothing is under way
-	Leave                  // it has all of its blocks, and goes
-	Quarantine             // it goes, and an operation on its blocks may still be under way
-	Clear                  // the proof comes
-	moves
+	Enter      HolderKind = iota // it matches, and takes the rest
+	Fill                         // it begins to compute its next block
+	Filled                       // that came home, and is published
+	Spoilt                       // that failed: it goes
+	GiveUp                       // its time is over: it goes, at once if nothing is under way
+	Leave                        // it has all of its blocks, and goes
+	Quarantine                   // it goes, and an operation on its blocks may still be under way
+	Clear                        // the proof comes
+	holderKinds
 )
 
-var moveNames = [moves]string{"enters", "begins a block", "has a block", "fails", "gives up", "leaves", "is quarantined", "is cleared"}
+var holderKindNames = [holderKinds]string{"enters", "begins a block", "has a block", "fails", "gives up", "leaves", "is quarantined", "is cleared"}
 
-func (m Move) String() string { return moveNames[m] }
+func (k HolderKind) String() string { return holderKindNames[k] }
 
-// Holders explores a crowd.
-type Holders struct{ crowd Crowd }
+// Holders explores a scope.
+type Holders struct{ scope HolderScope }
 
-// NewHolders returns the system of a crowd.
-func NewHolders(c Crowd) *Holders { return &Holders{c} }
+// NewHolders returns the system of a scope.
+func NewHolders(sc HolderScope) *Holders { return &Holders{sc} }
 
-func (s *Holders) Init() Table {
-	return Table{pool: blocks.New(s.crowd.Blocks), mem: newMemory(s.crowd.Blocks), holders: make([]holder, len(s.crowd.Prompts))}
+func (s *Holders) Init() HolderWorld {
+	return HolderWorld{pool: blocks.New(s.scope.Blocks), mem: newMemory(s.scope.Blocks), holders: make([]holder, len(s.scope.Prompts))}
 }
 
-func (s *Holders) Clone(w *Table) Table {
-	var d Table
+func (s *Holders) Clone(w *HolderWorld) HolderWorld {
+	var d HolderWorld
 	s.CopyInto(&d, w)
 	return d
 }
 
-func (s *Holders) CopyInto(dst, src *Table) {
+func (s *Holders) CopyInto(dst, src *HolderWorld) {
 	src.pool.CopyTo(&dst.pool)
 	src.mem.copyTo(&dst.mem)
 	dst.holders = append(dst.holders[:0], src.holders...)
@@ -88,9 +85,9 @@ func (s *Holders) CopyInto(dst, src *Table) {
 }
 
 // Done: everybody is gone for good, every quarantine has had its proof.
-func (s *Holders) Done(w *Table) bool {
+func (s *Holders) Done(w *HolderWorld) bool {
 	for i := range w.holders {
-		if h := &w.holders[i]; h.table != nil || h.lives < s.crowd.Lives {
+		if h := &w.holders[i]; h.table != nil || h.lives < s.scope.Lives {
 			return false
 		}
 	}
@@ -98,8 +95,8 @@ func (s *Holders) Done(w *Table) bool {
 	return len(w.apart) == 0 && n.Held+n.Quarantined == 0
 }
 
-func (s *Holders) Class(e Choice) explore.Class {
-	switch e.Move {
+func (s *Holders) Class(e HolderEvent) explore.Class {
+	switch e.Kind {
 	case Spoilt, Quarantine:
 		return explore.Fault
 	case GiveUp:
@@ -108,43 +105,43 @@ func (s *Holders) Class(e Choice) explore.Class {
 	return explore.Progress
 }
 
-func (s *Holders) Events(w *Table, dst []Choice) []Choice {
+func (s *Holders) Events(w *HolderWorld, dst []HolderEvent) []HolderEvent {
 	for i := range w.holders {
 		h, who := &w.holders[i], uint8(i)
 		switch {
 		case h.table == nil:
-			if h.lives == s.crowd.Lives {
+			if h.lives == s.scope.Lives {
 				continue
 			}
-			keys := keysOf(s.crowd.Prompts[i])
-			if n, cached := w.pool.Find(keys[:len(keys)-1]); len(keys)-n+cached <= w.pool.Free() {
-				dst = append(dst, Choice{Enter, who})
+			keys := keysOf(s.scope.Prompts[i])
+			if n, cached := w.pool.Find(keys[:len(keys)-1]); len(keys)-n+cached <= w.pool.Available() {
+				dst = append(dst, HolderEvent{Enter, who})
 			}
 			continue
 		case h.filling:
-			dst = append(dst, Choice{Filled, who}, Choice{Spoilt, who})
+			dst = append(dst, HolderEvent{Filled, who}, HolderEvent{Spoilt, who})
 		case h.done < len(h.table):
-			dst = append(dst, Choice{Fill, who})
+			dst = append(dst, HolderEvent{Fill, who})
 		default:
-			dst = append(dst, Choice{Leave, who})
-			if s.crowd.Quarantine && len(w.apart) == 0 {
-				dst = append(dst, Choice{Quarantine, who})
+			dst = append(dst, HolderEvent{Leave, who})
+			if s.scope.Quarantine && len(w.apart) == 0 {
+				dst = append(dst, HolderEvent{Quarantine, who})
 			}
 		}
 		if !h.over {
-			dst = append(dst, Choice{GiveUp, who})
+			dst = append(dst, HolderEvent{GiveUp, who})
 		}
 	}
 	for i := range w.apart {
-		dst = append(dst, Choice{Clear, uint8(i)})
+		dst = append(dst, HolderEvent{Clear, uint8(i)})
 	}
 	return dst
 }
 
-func (w *Table) held(b int32) bool { return w.holds(b) > 0 }
+func (w *HolderWorld) held(b int32) bool { return w.holds(b) > 0 }
 
 // holds counts the tables that have a block.
-func (w *Table) holds(b int32) (n int) {
+func (w *HolderWorld) holds(b int32) (n int) {
 	for i := range w.holders {
 		if slices.Contains(w.holders[i].table, b) {
 			n++
@@ -153,24 +150,24 @@ func (w *Table) holds(b int32) (n int) {
 	return n
 }
 
-func (w *Table) isApart(b int32) bool {
-	return slices.ContainsFunc(w.apart, func(x set) bool { return slices.Contains(x.table, b) })
+func (w *HolderWorld) isApart(b int32) bool {
+	return slices.ContainsFunc(w.apart, func(table []int32) bool { return slices.Contains(table, b) })
 }
 
-func (s *Holders) Apply(w *Table, e Choice) error {
+func (s *Holders) Apply(w *HolderWorld, e HolderEvent) error {
 	w.shows = 0
-	if e.Move == Clear {
-		x := w.apart[e.Who]
+	if e.Kind == Clear {
+		table := w.apart[e.Who]
 		w.apart = slices.Delete(w.apart, int(e.Who), int(e.Who)+1)
 		w.show(proven)
-		if err := s.freed(w, w.pool.Clear(x.table), x.table); err != nil {
+		if err := s.freed(w, w.pool.Clear(table), table); err != nil {
 			return err
 		}
 		return s.check(w)
 	}
-	h, prompt := &w.holders[e.Who], s.crowd.Prompts[e.Who]
+	h, prompt := &w.holders[e.Who], s.scope.Prompts[e.Who]
 	var err error
-	switch e.Move {
+	switch e.Kind {
 	case Enter:
 		err = s.enter(w, h, prompt)
 	case Fill:
@@ -190,7 +187,7 @@ func (s *Holders) Apply(w *Table, e Choice) error {
 		w.show(midway)
 	case Spoilt, Leave:
 		h.filling = false
-		if e.Move == Leave {
+		if e.Kind == Leave {
 			w.show(success)
 		}
 		err = s.leave(w, h)
@@ -202,7 +199,7 @@ func (s *Holders) Apply(w *Table, e Choice) error {
 		for _, b := range h.table {
 			w.mem.used[b] = w.holds(b) > 1
 		}
-		w.apart = append(w.apart, set{h.table})
+		w.apart = append(w.apart, h.table)
 		*h = holder{lives: h.lives}
 	}
 	if err != nil {
@@ -211,7 +208,7 @@ func (s *Holders) Apply(w *Table, e Choice) error {
 	return s.check(w)
 }
 
-func (s *Holders) enter(w *Table, h *holder, prompt string) error {
+func (s *Holders) enter(w *HolderWorld, h *holder, prompt string) error {
 	keys := keysOf(prompt)
 	keys = keys[:len(keys)-1]
 	found := w.pool.Match(keys)
@@ -239,7 +236,7 @@ func (s *Holders) enter(w *Table, h *holder, prompt string) error {
 }
 
 // filled publishes a block whose step has come home.
-func (s *Holders) filled(w *Table, h *holder, prompt string) error {
+func (s *Holders) filled(w *HolderWorld, h *holder, prompt string) error {
 	h.filling = false
 	w.mem.fill(prompt, h.table, h.done)
 	if h.over {
@@ -254,14 +251,14 @@ func (s *Holders) filled(w *Table, h *holder, prompt string) error {
 	return nil
 }
 
-func (s *Holders) leave(w *Table, h *holder) error {
+func (s *Holders) leave(w *HolderWorld, h *holder) error {
 	table := h.table
 	*h = holder{lives: h.lives}
 	return s.freed(w, w.pool.Release(table), table)
 }
 
 // freed checks what has become free of a table that is no longer used.
-func (s *Holders) freed(w *Table, freed, table []int32) error {
+func (s *Holders) freed(w *HolderWorld, freed, table []int32) error {
 	for _, b := range freed {
 		if !slices.Contains(table, b) || w.held(b) || w.isApart(b) {
 			return fmt.Errorf("QUIET: block %d of %v is freed while somebody uses it", b, table)
@@ -276,14 +273,14 @@ func (s *Holders) freed(w *Table, freed, table []int32) error {
 	return nil
 }
 
-func (s *Holders) check(w *Table) error {
-	for b := range int32(s.crowd.Blocks) {
+func (s *Holders) check(w *HolderWorld) error {
+	for b := range int32(s.scope.Blocks) {
 		if got, want := w.pool.Holders(b), w.holds(b); got != want {
 			return fmt.Errorf("RELEASE: the pool says that %d hold block %d, %d do", got, b, want)
 		}
 	}
 	if len(w.apart) > 0 {
-		for _, p := range s.crowd.Prompts {
+		for _, p := range s.scope.Prompts {
 			for i := range p {
 				if b, ok := w.pool.Found(keyOf(p[:i+1])); ok && w.isApart(b) {
 					return fmt.Errorf("QUIET: block %d is quarantined and can be found as %q", b, p[:i+1])
@@ -291,11 +288,11 @@ func (s *Holders) check(w *Table) error {
 			}
 		}
 	}
-	return w.mem.checked(s.crowd.Prompts, w.pool.Count(), w.pool.Found, w.held)
+	return w.mem.checked(s.scope.Prompts, w.pool.Count(), w.pool.Found, w.held)
 }
 
 // Key names blocks by the order in which the tables have them.
-func (s *Holders) Key(w *Table, b []byte) []byte {
+func (s *Holders) Key(w *HolderWorld, b []byte) []byte {
 	b = w.pool.AppendState(b)
 	var names []int32
 	list := func(table []int32) {
@@ -314,26 +311,26 @@ func (s *Holders) Key(w *Table, b []byte) []byte {
 		b = append(binary.AppendUvarint(b, uint64(h.lives)), byte(h.done), flag(h.filling)|flag(h.over)<<1)
 		list(h.table)
 	}
-	for _, x := range w.apart {
-		list(x.table)
+	for _, table := range w.apart {
+		list(table)
 	}
 	return b
 }
 
-func (w *Table) show(i int) { w.shows |= 1 << i }
+func (w *HolderWorld) show(i int) { w.shows |= 1 << i }
 
-func (s *Holders) Witnesses() []string   { return sights[:] }
-func (s *Holders) Shows(w *Table) uint64 { return w.shows }
+func (s *Holders) Witnesses() []string         { return sights[:] }
+func (s *Holders) Shows(w *HolderWorld) uint64 { return w.shows }
 
 func (s *Holders) Columns() []string {
 	var c []string
-	for i, p := range s.crowd.Prompts {
+	for i, p := range s.scope.Prompts {
 		c = append(c, fmt.Sprintf("holder %d %q", i+1, p))
 	}
 	return append(c, "apart", "pool")
 }
 
-func (s *Holders) Cells(w *Table, dst []string) []string {
+func (s *Holders) Cells(w *HolderWorld, dst []string) []string {
 	for i := range w.holders {
 		cell := ""
 		if h := &w.holders[i]; h.table != nil {
@@ -342,15 +339,15 @@ func (s *Holders) Cells(w *Table, dst []string) []string {
 		dst = append(dst, cell)
 	}
 	all := ""
-	for _, x := range w.apart {
-		all += fmt.Sprint(x.table)
+	for _, table := range w.apart {
+		all += fmt.Sprint(table)
 	}
 	return append(dst, all, w.mem.String())
 }
 
-func (s *Holders) Name(_ *Table, e Choice) string {
-	if e.Move == Clear {
+func (s *Holders) Name(_ *HolderWorld, e HolderEvent) string {
+	if e.Kind == Clear {
 		return "the proof comes for a quarantined table"
 	}
-	return fmt.Sprintf("holder %d %s", e.Who+1, e.Move)
+	return fmt.Sprintf("holder %d %s", e.Who+1, e.Kind)
 }
