@@ -1,16 +1,16 @@
 // Package poolsim explores the block pool with its shared prefixes, alone and inside of the real
 // cores, with a memory whose bytes are modelled as what was computed into them.
 //
-// There are four worlds over the production code:
+// There are four worlds over the production code, each with its scopes:
 //
 //	prefill   core/prefill with a few rooms whose prompts begin alike or not, in a pool that is
 //	          too small for all: the engine, the link, decode and the gateway do what they may
 //	          in any order, and fail, and give rooms up in the middle of a step
-//	locals    core/decode with rooms that prefill where they generate, that are retracted, and
+//	local     core/decode with rooms that prefill where they generate, that are retracted, and
 //	          that find what is left of their prompt
-//	pairs     both, each with its cache, and a link between them: what decode has found is not
+//	pair      both, each with its cache, and a link between them: what decode has found is not
 //	          sent, what prefill has found is not computed
-//	holders   core/blocks alone, with holders that fill, publish, fail, leave, come again, and
+//	holder    core/blocks alone, with holders that fill, publish, fail, leave, come again, and
 //	          whose blocks are quarantined and cleared, which no production core asks for yet
 //
 // A prompt is a word, a letter for the tokens of a block. A block holds the prefix that was
@@ -27,7 +27,7 @@
 //	         not quarantined
 //	RELEASE  references are holders; every leg ends once; nothing is held in the end
 //	ORDER    of two cached blocks of one prompt the later one is evicted first
-//	CAUSE    a room fails only if it was given up or a step failed for it (where decode is)
+//	CAUSE    a room fails only if it was given up or a step or a write failed for it
 //	WHOLE    a success has sent every block of its prompt, once
 //
 // Nothing here decides: proof/gate runs the scopes, proof/mutants breaks the pool and the core.

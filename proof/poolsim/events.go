@@ -11,7 +11,7 @@ import (
 	"baton/proof/explore"
 )
 
-// Event is one choice of the scheduler.
+// Event is one choice of the scheduler in a world with rooms.
 type Event struct {
 	Kind  Kind
 	Room  room.ID
@@ -46,23 +46,23 @@ var kindNames = [kinds]string{"a room comes", "a room comes alone", "abort", "th
 func (k Kind) String() string { return kindNames[k] }
 
 var (
-	_ explore.System[World, Event]     = (*Rooms)(nil)
-	_ explore.Copier[World]            = (*Rooms)(nil)
-	_ explore.Witness[World]           = (*Rooms)(nil)
-	_ explore.Drawer[World]            = (*Rooms)(nil)
-	_ explore.Finder[World]            = (*Rooms)(nil)
-	_ explore.System[Residence, Event] = (*Locals)(nil)
-	_ explore.Copier[Residence]        = (*Locals)(nil)
-	_ explore.Witness[Residence]       = (*Locals)(nil)
-	_ explore.Drawer[Residence]        = (*Locals)(nil)
-	_ explore.Finder[Residence]        = (*Locals)(nil)
-	_ explore.System[Table, Choice]    = (*Holders)(nil)
-	_ explore.Copier[Table]            = (*Holders)(nil)
-	_ explore.Witness[Table]           = (*Holders)(nil)
-	_ explore.Drawer[Table]            = (*Holders)(nil)
+	_ explore.System[PrefillWorld, Event]      = (*Prefills)(nil)
+	_ explore.Copier[PrefillWorld]             = (*Prefills)(nil)
+	_ explore.Witness[PrefillWorld]            = (*Prefills)(nil)
+	_ explore.Drawer[PrefillWorld]             = (*Prefills)(nil)
+	_ explore.Finder[PrefillWorld]             = (*Prefills)(nil)
+	_ explore.System[LocalWorld, Event]        = (*Locals)(nil)
+	_ explore.Copier[LocalWorld]               = (*Locals)(nil)
+	_ explore.Witness[LocalWorld]              = (*Locals)(nil)
+	_ explore.Drawer[LocalWorld]               = (*Locals)(nil)
+	_ explore.Finder[LocalWorld]               = (*Locals)(nil)
+	_ explore.System[HolderWorld, HolderEvent] = (*Holders)(nil)
+	_ explore.Copier[HolderWorld]              = (*Holders)(nil)
+	_ explore.Witness[HolderWorld]             = (*Holders)(nil)
+	_ explore.Drawer[HolderWorld]              = (*Holders)(nil)
 )
 
-func (s *Rooms) Class(e Event) explore.Class {
+func (s *Prefills) Class(e Event) explore.Class {
 	switch e.Kind {
 	case Abort:
 		return explore.Environment
@@ -74,7 +74,7 @@ func (s *Rooms) Class(e Event) explore.Class {
 	return explore.Progress
 }
 
-func (s *Rooms) Events(w *World, dst []Event) []Event {
+func (s *Prefills) Events(w *PrefillWorld, dst []Event) []Event {
 	for i := range w.rooms {
 		r, id := &w.rooms[i], room.ID(i+1)
 		switch {
@@ -112,7 +112,7 @@ func (s *Rooms) Events(w *World, dst []Event) []Event {
 	return dst
 }
 
-func (s *Rooms) Apply(w *World, e Event) error {
+func (s *Prefills) Apply(w *PrefillWorld, e Event) error {
 	w.shows = 0
 	if s.Class(e) != explore.Progress {
 		w.rooms[e.Room-1].harmed = true
@@ -148,7 +148,7 @@ func (s *Rooms) Apply(w *World, e Event) error {
 
 // Key: the core's state names cached blocks by key and held ones by their place in a table; what
 // they hold follows, if there is no mistake.
-func (s *Rooms) Key(w *World, b []byte) []byte {
+func (s *Prefills) Key(w *PrefillWorld, b []byte) []byte {
 	b = w.core.AppendState(b)
 	for i := range w.rooms {
 		r, prompt := &w.rooms[i], s.scope.Prompts[i]
@@ -171,7 +171,7 @@ func flag(b bool) byte {
 	return 0
 }
 
-// What both worlds may show.
+// What the worlds may show.
 const (
 	success = iota
 	hit
@@ -195,12 +195,12 @@ const (
 var sights = [sightsAll]string{"success", "hit", "shared by two", "evicted", "private copy", "success after a hit", "abort in mid-prefill",
 	"failed step", "deadline", "quarantined while shared", "cleared", "retracted", "found after a retraction", "success after a retraction", "sent in part", "legs differ"}
 
-func (w *World) show(i int) { w.shows |= 1 << i }
+func (w *PrefillWorld) show(i int) { w.shows |= 1 << i }
 
-func (s *Rooms) Witnesses() []string   { return sights[:] }
-func (s *Rooms) Shows(w *World) uint64 { return w.shows }
+func (s *Prefills) Witnesses() []string          { return sights[:] }
+func (s *Prefills) Shows(w *PrefillWorld) uint64 { return w.shows }
 
-func (s *Rooms) Columns() []string {
+func (s *Prefills) Columns() []string {
 	var c []string
 	for i, p := range s.scope.Prompts {
 		c = append(c, fmt.Sprintf("room %d %q", i+1, p))
@@ -208,7 +208,7 @@ func (s *Rooms) Columns() []string {
 	return append(c, "pool")
 }
 
-func (s *Rooms) Cells(w *World, dst []string) []string {
+func (s *Prefills) Cells(w *PrefillWorld, dst []string) []string {
 	for i := range w.rooms {
 		cell := w.core.PhaseOf(room.ID(i + 1))
 		if t := w.rooms[i].table; t != nil {
@@ -230,7 +230,7 @@ func (m *memory) String() string {
 	return strings.Join(all, " ")
 }
 
-func (s *Rooms) Stuck(w *World) string {
+func (s *Prefills) Stuck(w *PrefillWorld) string {
 	var what []string
 	w.core.Rooms(func(v room.View) bool {
 		what = append(what, fmt.Sprintf("room %d stays in %s and waits for %s", v.Room, v.Phase, v.WaitsFor))
@@ -239,7 +239,7 @@ func (s *Rooms) Stuck(w *World) string {
 	return strings.Join(what, "; ")
 }
 
-func (s *Rooms) Name(_ *World, e Event) string {
+func (s *Prefills) Name(_ *PrefillWorld, e Event) string {
 	switch e.Kind {
 	case Home:
 		return e.Kind.String()

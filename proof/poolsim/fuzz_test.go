@@ -47,19 +47,19 @@ func way[S any, E comparable](sys world[S, E], ask explore.Question, choices []b
 // prompts begin alike.
 var plays = []func(choices []byte, saw func(string)) error{
 	func(choices []byte, saw func(string)) error {
-		return way(NewRooms(Scope{Prompts: []string{"ab", "ab", "ac", "abc", "x"}, Tail: 1, Blocks: 6, Running: 3, Chunk: 1, Abort: true, StepFails: true, WriteFails: true, AnyOrder: true}), explore.PROMPT, choices, saw)
+		return way(NewPrefills(PrefillScope{Prompts: []string{"ab", "ab", "ac", "abc", "x"}, Tail: 1, Blocks: 6, Running: 3, Chunk: 1, Abort: true, StepFails: true, WriteFails: true, AnyOrder: true}), explore.PROMPT, choices, saw)
 	},
 	func(choices []byte, saw func(string)) error {
-		return way(NewRooms(Scope{Prompts: []string{"ab", "ab", "ac", "abc", "x"}, Blocks: 4, Running: 3, Chunk: 2, Abort: true, StepFails: true, WriteFails: true, AnyOrder: true, Lose: true}), explore.TERM, choices, saw)
+		return way(NewPrefills(PrefillScope{Prompts: []string{"ab", "ab", "ac", "abc", "x"}, Blocks: 4, Running: 3, Chunk: 2, Abort: true, StepFails: true, WriteFails: true, AnyOrder: true, Lose: true}), explore.TERM, choices, saw)
 	},
 	func(choices []byte, saw func(string)) error {
-		return way(NewLocals(House{Prompts: []string{"a", "ab", "x", "ab"}, Tail: 15, Output: 3, Blocks: 6, Running: 4, Chunk: 1, Ahead: 1, Abort: true, StepFails: true}), explore.PROMPT, choices, saw)
+		return way(NewLocals(LocalScope{Prompts: []string{"a", "ab", "x", "ab"}, Tail: 15, Output: 3, Blocks: 6, Running: 4, Chunk: 1, Ahead: 1, Abort: true, StepFails: true}), explore.PROMPT, choices, saw)
 	},
 	func(choices []byte, saw func(string)) error {
-		return way(NewPairs(Pair{Source: 6, Slots: 3, Other: []string{"zb", "abc", "x", "ab"}, House: House{Prompts: []string{"ab", "abc", "x", "ab"}, Tail: 1, Output: 2, Blocks: 7, Running: 3, Chunk: 1, Abort: true, StepFails: true}}), explore.PROMPT, choices, saw)
+		return way(NewPairs(PairScope{Source: 6, Slots: 3, Other: []string{"zb", "abc", "x", "ab"}, LocalScope: LocalScope{Prompts: []string{"ab", "abc", "x", "ab"}, Tail: 1, Output: 2, Blocks: 7, Running: 3, Chunk: 1, Abort: true, StepFails: true}}), explore.PROMPT, choices, saw)
 	},
 	func(choices []byte, saw func(string)) error {
-		return way(NewHolders(Crowd{Prompts: []string{"ab", "abc", "x", "ac"}, Lives: 2, Blocks: 6, Quarantine: true}), explore.PROMPT, choices, saw)
+		return way(NewHolders(HolderScope{Prompts: []string{"ab", "abc", "x", "ac"}, Lives: 2, Blocks: 6, Quarantine: true}), explore.PROMPT, choices, saw)
 	},
 }
 

@@ -10,9 +10,9 @@ import (
 	"baton/proof/explore"
 )
 
-// House sizes a world around core/decode in the unified role: its rooms prefill where they
+// LocalScope sizes a world around core/decode in the unified role: its rooms prefill where they
 // generate, and give their blocks back when older ones need them.
-type House struct {
+type LocalScope struct {
 	Prompts   []string // one room each, a letter for a full block
 	Tail      int      // tokens of every prompt behind its full blocks
 	Output    int      // tokens of every output
@@ -24,19 +24,19 @@ type House struct {
 	StepFails bool
 }
 
-// Residence is one state of it.
-type Residence struct {
+// LocalWorld is one state of it.
+type LocalWorld struct {
 	core   decode.Core
 	mem    memory
-	rooms  []tenant
+	rooms  []localRoom
 	step   []decode.StepItem
 	starts []decode.StepItem // of the event at hand
 	shows  uint64
 	out    decode.Effects
 }
 
-// tenant is what the world knows of a room.
-type tenant struct {
+// localRoom is what the world knows of a room.
+type localRoom struct {
 	came, ended, begins, retracted bool
 	harmed                         bool // it was given up, or a step failed for it
 	emitted                        int
@@ -44,33 +44,33 @@ type tenant struct {
 	left                           []int32 // the table that it has just given back
 }
 
-// Locals explores a house.
-type Locals struct{ house House }
+// Locals explores a scope.
+type Locals struct{ scope LocalScope }
 
-// NewLocals returns the system of a house.
-func NewLocals(h House) *Locals { return &Locals{h} }
+// NewLocals returns the system of a scope.
+func NewLocals(sc LocalScope) *Locals { return &Locals{sc} }
 
-func (s *Locals) Init() Residence {
-	h := &s.house
-	c := decode.New(decode.Config{Boot: 1, Blocks: h.Blocks, QueuedMax: len(h.Prompts), RunningMax: h.Running,
-		ChunkTokens: h.Chunk * room.BlockTokens, AheadTokens: h.Ahead})
-	return Residence{core: *c, mem: newMemory(h.Blocks), rooms: make([]tenant, len(h.Prompts))}
+func (s *Locals) Init() LocalWorld {
+	sc := &s.scope
+	c := decode.New(decode.Config{Boot: 1, Blocks: sc.Blocks, QueuedMax: len(sc.Prompts), RunningMax: sc.Running,
+		ChunkTokens: sc.Chunk * room.BlockTokens, AheadTokens: sc.Ahead})
+	return LocalWorld{core: *c, mem: newMemory(sc.Blocks), rooms: make([]localRoom, len(sc.Prompts))}
 }
 
-func (s *Locals) Clone(w *Residence) Residence {
-	var d Residence
+func (s *Locals) Clone(w *LocalWorld) LocalWorld {
+	var d LocalWorld
 	s.CopyInto(&d, w)
 	return d
 }
 
-func (s *Locals) CopyInto(dst, src *Residence) {
+func (s *Locals) CopyInto(dst, src *LocalWorld) {
 	src.core.CopyTo(&dst.core)
 	src.mem.copyTo(&dst.mem)
 	dst.rooms = append(dst.rooms[:0], src.rooms...)
 	dst.step, dst.starts, dst.shows = src.step, nil, 0
 }
 
-func (s *Locals) Done(w *Residence) bool {
+func (s *Locals) Done(w *LocalWorld) bool {
 	for i := range w.rooms {
 		if r := &w.rooms[i]; !r.came || !r.ended {
 			return false
@@ -80,12 +80,12 @@ func (s *Locals) Done(w *Residence) bool {
 }
 
 func (s *Locals) tokens(id room.ID) int {
-	return len(s.house.Prompts[id-1])*room.BlockTokens + s.house.Tail
+	return len(s.scope.Prompts[id-1])*room.BlockTokens + s.scope.Tail
 }
 
-func (s *Locals) Class(e Event) explore.Class { return (*Rooms)(nil).Class(e) }
+func (s *Locals) Class(e Event) explore.Class { return (*Prefills)(nil).Class(e) }
 
-func (s *Locals) Events(w *Residence, dst []Event) []Event {
+func (s *Locals) Events(w *LocalWorld, dst []Event) []Event {
 	for i := range w.rooms {
 		r, id := &w.rooms[i], room.ID(i+1)
 		if !r.came {
@@ -95,14 +95,14 @@ func (s *Locals) Events(w *Residence, dst []Event) []Event {
 		if r.begins {
 			dst = append(dst, Event{Kind: First, Room: id})
 		}
-		if s.house.Abort && !r.ended && w.core.PhaseOf(id) != decode.Draining.String() {
+		if s.scope.Abort && !r.ended && w.core.PhaseOf(id) != decode.Draining.String() {
 			dst = append(dst, Event{Kind: Abort, Room: id})
 		}
 	}
 	if w.step != nil {
 		dst = append(dst, Event{Kind: Home})
 		for i := range w.step {
-			if s.house.StepFails {
+			if s.scope.StepFails {
 				dst = append(dst, Event{Kind: Fails, Room: w.step[i].Room})
 			}
 		}
@@ -110,16 +110,16 @@ func (s *Locals) Events(w *Residence, dst []Event) []Event {
 	return dst
 }
 
-func (s *Locals) Apply(w *Residence, e Event) error {
+func (s *Locals) Apply(w *LocalWorld, e Event) error {
 	w.shows = 0
 	switch e.Kind {
 	case Come:
 		w.rooms[e.Room-1].came = true
 		return s.feed(w, decode.Event{Kind: decode.Request, Room: e.Room, Peer: decode.Local, Tokens: s.tokens(e.Room),
-			MaxNew: s.house.Output, Keys: keysOf(s.house.Prompts[e.Room-1]), Deadline: 1})
+			MaxNew: s.scope.Output, Keys: keysOf(s.scope.Prompts[e.Room-1]), Deadline: 1})
 	case First:
 		w.rooms[e.Room-1].begins = false
-		return s.feed(w, decode.Event{Kind: decode.Begun, Room: e.Room, OK: true, Finished: s.house.Output == 1})
+		return s.feed(w, decode.Event{Kind: decode.Begun, Room: e.Room, OK: true, Finished: s.scope.Output == 1})
 	case Abort:
 		w.rooms[e.Room-1].harmed = true
 		if slices.ContainsFunc(w.step, func(it decode.StepItem) bool { return it.Room == e.Room && it.Prefill && !it.Last }) {
@@ -133,19 +133,19 @@ func (s *Locals) Apply(w *Residence, e Event) error {
 	return s.home(w, e.Room)
 }
 
-func (w *Residence) held(b int32) bool {
-	return slices.ContainsFunc(w.rooms, func(r tenant) bool { return slices.Contains(r.table, b) })
+func (w *LocalWorld) held(b int32) bool {
+	return slices.ContainsFunc(w.rooms, func(r localRoom) bool { return slices.Contains(r.table, b) })
 }
 
 // written says that the outstanding step writes to a block.
-func (w *Residence) written(b int32) bool {
+func (w *LocalWorld) written(b int32) bool {
 	return slices.ContainsFunc(w.step, func(it decode.StepItem) bool {
 		return slices.Contains(it.Blocks[it.From/room.BlockTokens:room.BlocksFor(int(it.To))], b)
 	})
 }
 
 // feed steps the core, does what it says, and looks at who has which blocks now.
-func (s *Locals) feed(w *Residence, ev decode.Event) error {
+func (s *Locals) feed(w *LocalWorld, ev decode.Event) error {
 	w.out.Reset()
 	w.core.Step(0, ev, &w.out)
 	w.starts = nil
@@ -162,11 +162,11 @@ func (s *Locals) feed(w *Residence, ev decode.Event) error {
 	if err := s.begin(w); err != nil {
 		return err
 	}
-	return w.mem.checked(s.house.Prompts, w.core.Blocks(), w.core.Found, w.held)
+	return w.mem.checked(s.scope.Prompts, w.core.Blocks(), w.core.Found, w.held)
 }
 
-func (s *Locals) do(w *Residence, x *decode.Effect) error {
-	var r *tenant
+func (s *Locals) do(w *LocalWorld, x *decode.Effect) error {
+	var r *localRoom
 	if x.Room != 0 {
 		r = &w.rooms[x.Room-1]
 	}
@@ -203,7 +203,7 @@ func (s *Locals) do(w *Residence, x *decode.Effect) error {
 			return fmt.Errorf("QUIET: room %d ends while its step is under way", x.Room)
 		case !well && !r.harmed:
 			return fmt.Errorf("CAUSE: room %d ends with %s although nothing of it broke", x.Room, x.Outcome)
-		case well && r.emitted != s.house.Output:
+		case well && r.emitted != s.scope.Output:
 			return fmt.Errorf("WHOLE: room %d succeeds with %d tokens", x.Room, r.emitted)
 		case well:
 			if w.show(success); r.retracted {
@@ -216,7 +216,7 @@ func (s *Locals) do(w *Residence, x *decode.Effect) error {
 }
 
 // moved compares a room's table with what it was: what is new was found, or is fresh.
-func (s *Locals) moved(w *Residence, id room.ID) error {
+func (s *Locals) moved(w *LocalWorld, id room.ID) error {
 	r := &w.rooms[id-1]
 	table, filled := w.core.Table(id)
 	if len(table) == len(r.table) {
@@ -254,11 +254,11 @@ func (s *Locals) moved(w *Residence, id room.ID) error {
 		}
 	}
 	r.table, r.left = table, nil
-	return w.mem.holds(s.house.Prompts[id-1], table, found)
+	return w.mem.holds(s.scope.Prompts[id-1], table, found)
 }
 
 // begin starts the step of the event: what it writes to holds nothing known until it is home.
-func (s *Locals) begin(w *Residence) error {
+func (s *Locals) begin(w *LocalWorld) error {
 	if w.starts == nil {
 		return nil
 	}
@@ -267,7 +267,7 @@ func (s *Locals) begin(w *Residence) error {
 	}
 	for i := range w.starts {
 		it := &w.starts[i]
-		r, prompt := &w.rooms[it.Room-1], s.house.Prompts[it.Room-1]
+		r, prompt := &w.rooms[it.Room-1], s.scope.Prompts[it.Room-1]
 		if !slices.Equal(r.table, it.Blocks) || it.To <= it.From {
 			return fmt.Errorf("WHOLE: room %d computes %d to %d in %v, its table is %v", it.Room, it.From, it.To, it.Blocks, r.table)
 		}
@@ -292,13 +292,13 @@ func (s *Locals) begin(w *Residence) error {
 	return nil
 }
 
-func (s *Locals) home(w *Residence, fails room.ID) error {
+func (s *Locals) home(w *LocalWorld, fails room.ID) error {
 	ev := decode.Event{Kind: decode.StepDone}
 	for i := range w.step {
 		it := &w.step[i]
 		ok := it.Room != fails
-		ev.Results = append(ev.Results, decode.Result{Room: it.Room, OK: ok, Finished: ok && !it.Prefill && w.rooms[it.Room-1].emitted+1 == s.house.Output})
-		prompt := s.house.Prompts[it.Room-1]
+		ev.Results = append(ev.Results, decode.Result{Room: it.Room, OK: ok, Finished: ok && !it.Prefill && w.rooms[it.Room-1].emitted+1 == s.scope.Output})
+		prompt := s.scope.Prompts[it.Room-1]
 		for n := int(it.From) / room.BlockTokens; ok && it.Prefill && n < min(int(it.To)/room.BlockTokens, len(prompt)); n++ {
 			w.mem.fill(prompt, it.Blocks, n)
 			if b, found := w.core.Found(keyOf(prompt[:n+1])); found && b != it.Blocks[n] {
@@ -310,10 +310,10 @@ func (s *Locals) home(w *Residence, fails room.ID) error {
 	return s.feed(w, ev)
 }
 
-func (s *Locals) Key(w *Residence, b []byte) []byte {
+func (s *Locals) Key(w *LocalWorld, b []byte) []byte {
 	b = w.core.AppendState(b)
 	for i := range w.rooms {
-		r, prompt := &w.rooms[i], s.house.Prompts[i]
+		r, prompt := &w.rooms[i], s.scope.Prompts[i]
 		b = append(b, flag(r.came)|flag(r.ended)<<1|flag(r.begins)<<2|flag(r.retracted)<<3|flag(r.harmed)<<4, byte(r.emitted), byte(len(r.table)))
 		for n, x := range r.table {
 			b = append(b, flag(n < len(prompt) && w.mem.bytes[x] == prompt[:min(n+1, len(prompt))]))
@@ -322,15 +322,17 @@ func (s *Locals) Key(w *Residence, b []byte) []byte {
 	return append(b, byte(len(w.step)))
 }
 
-func (w *Residence) show(i int) { w.shows |= 1 << i }
+func (w *LocalWorld) show(i int) { w.shows |= 1 << i }
 
-func (s *Locals) Witnesses() []string               { return sights[:] }
-func (s *Locals) Shows(w *Residence) uint64         { return w.shows }
-func (s *Locals) Name(_ *Residence, e Event) string { return (*Rooms)(nil).Name(nil, e) }
+func (s *Locals) Witnesses() []string                { return sights[:] }
+func (s *Locals) Shows(w *LocalWorld) uint64         { return w.shows }
+func (s *Locals) Name(_ *LocalWorld, e Event) string { return (*Prefills)(nil).Name(nil, e) }
 
-func (s *Locals) Columns() []string { return (&Rooms{Scope{Prompts: s.house.Prompts}}).Columns() }
+func (s *Locals) Columns() []string {
+	return (&Prefills{PrefillScope{Prompts: s.scope.Prompts}}).Columns()
+}
 
-func (s *Locals) Cells(w *Residence, dst []string) []string {
+func (s *Locals) Cells(w *LocalWorld, dst []string) []string {
 	for i := range w.rooms {
 		cell := w.core.PhaseOf(room.ID(i + 1))
 		if t := w.rooms[i].table; t != nil {
@@ -341,7 +343,7 @@ func (s *Locals) Cells(w *Residence, dst []string) []string {
 	return append(dst, w.mem.String())
 }
 
-func (s *Locals) Stuck(w *Residence) string {
+func (s *Locals) Stuck(w *LocalWorld) string {
 	var what []string
 	w.core.Rooms(func(v room.View) bool {
 		what = append(what, fmt.Sprintf("room %d stays in %s and waits for %s", v.Room, v.Phase, v.WaitsFor))

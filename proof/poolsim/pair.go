@@ -11,18 +11,18 @@ import (
 	"baton/proof/explore"
 )
 
-// Pair sizes a world of core/prefill and core/decode with a cache each and a link between them
+// PairScope sizes a world of core/prefill and core/decode with a cache each and a link between them
 // that loses nothing: decode asks for what it has not found, prefill computes what it has not.
-type Pair struct {
-	House           // decode's side: every room is of two legs; of the output one token is enough
-	Source int      // blocks of the prefill worker
-	Slots  int      // rooms in flight there
-	Other  []string // what prefill is asked instead, by a gateway's mistake; nil: the same
+type PairScope struct {
+	LocalScope          // decode's side: every room is of two legs; of the output one token is enough
+	Source     int      // blocks of the prefill worker
+	Slots      int      // rooms in flight there
+	Other      []string // what prefill is asked instead, by a gateway's mistake; nil: the same
 }
 
-// Couple is one state of it. Residence is decode's side.
-type Couple struct {
-	Residence
+// PairWorld is one state of it. LocalWorld is decode's side.
+type PairWorld struct {
+	LocalWorld
 	source prefill.Core
 	smem   memory
 	sstep  []prefill.StepItem
@@ -43,29 +43,29 @@ type flight struct {
 	blocks []int32 // of decode, that a receiver is inside of
 }
 
-// Pairs explores it.
+// Pairs explores a scope.
 type Pairs struct {
-	pair   Pair
+	scope  PairScope
 	locals Locals
 }
 
-// NewPairs returns the system of a pair.
-func NewPairs(p Pair) *Pairs { return &Pairs{p, Locals{p.House}} }
+// NewPairs returns the system of a scope.
+func NewPairs(sc PairScope) *Pairs { return &Pairs{sc, Locals{sc.LocalScope}} }
 
-func (s *Pairs) Init() Couple {
-	h := &s.pair
-	c := prefill.New(prefill.Config{Blocks: h.Source, QueuedMax: len(h.Prompts), RunningMax: h.Slots, ChunkTokens: h.Chunk * room.BlockTokens})
-	return Couple{Residence: s.locals.Init(), source: *c, smem: newMemory(h.Source)}
+func (s *Pairs) Init() PairWorld {
+	sc := &s.scope
+	c := prefill.New(prefill.Config{Blocks: sc.Source, QueuedMax: len(sc.Prompts), RunningMax: sc.Slots, ChunkTokens: sc.Chunk * room.BlockTokens})
+	return PairWorld{LocalWorld: s.locals.Init(), source: *c, smem: newMemory(sc.Source)}
 }
 
-func (s *Pairs) Clone(w *Couple) Couple {
-	var d Couple
+func (s *Pairs) Clone(w *PairWorld) PairWorld {
+	var d PairWorld
 	s.CopyInto(&d, w)
 	return d
 }
 
-func (s *Pairs) CopyInto(dst, src *Couple) {
-	s.locals.CopyInto(&dst.Residence, &src.Residence)
+func (s *Pairs) CopyInto(dst, src *PairWorld) {
+	s.locals.CopyInto(&dst.LocalWorld, &src.LocalWorld)
 	src.source.CopyTo(&dst.source)
 	src.smem.copyTo(&dst.smem)
 	dst.sstep = src.sstep
@@ -74,8 +74,8 @@ func (s *Pairs) CopyInto(dst, src *Couple) {
 	dst.toD = append(dst.toD[:0], src.toD...)
 }
 
-func (s *Pairs) Done(w *Couple) bool {
-	return s.locals.Done(&w.Residence) && w.source.Idle() && w.source.Blocks().Held == 0 && len(w.flight)+len(w.toP)+len(w.toD) == 0 && w.sstep == nil
+func (s *Pairs) Done(w *PairWorld) bool {
+	return s.locals.Done(&w.LocalWorld) && w.source.Idle() && w.source.Blocks().Held == 0 && len(w.flight)+len(w.toP)+len(w.toD) == 0 && w.sstep == nil
 }
 
 func (s *Pairs) Class(e Event) explore.Class {
@@ -85,14 +85,14 @@ func (s *Pairs) Class(e Event) explore.Class {
 	case SourceFails:
 		return explore.Fault
 	}
-	return (*Rooms)(nil).Class(e)
+	return (*Prefills)(nil).Class(e)
 }
 
-func (s *Pairs) Events(w *Couple, dst []Event) []Event {
-	dst = s.locals.Events(&w.Residence, dst)
+func (s *Pairs) Events(w *PairWorld, dst []Event) []Event {
+	dst = s.locals.Events(&w.LocalWorld, dst)
 	if w.sstep != nil {
 		dst = append(dst, Event{Kind: SourceHome})
-		if s.pair.StepFails {
+		if s.scope.StepFails {
 			dst = append(dst, Event{Kind: SourceFails, Room: w.sstep[0].Room})
 		}
 	}
@@ -115,7 +115,7 @@ func (s *Pairs) Events(w *Couple, dst []Event) []Event {
 	return dst
 }
 
-func (s *Pairs) Apply(w *Couple, e Event) error {
+func (s *Pairs) Apply(w *PairWorld, e Event) error {
 	w.shows = 0
 	id := e.Room
 	switch e.Kind {
@@ -124,10 +124,10 @@ func (s *Pairs) Apply(w *Couple, e Event) error {
 		if err := s.feedP(w, prefill.Event{Kind: prefill.Request, Room: id, Tokens: s.locals.tokens(id), Keys: keysOf(s.asked(id)), Deadline: 1}); err != nil {
 			return err
 		}
-		return s.feedD(w, decode.Event{Kind: decode.Request, Room: id, Peer: 1, Tokens: s.locals.tokens(id), MaxNew: s.pair.Output,
-			Keys: keysOf(s.pair.Prompts[id-1]), Deadline: 1})
+		return s.feedD(w, decode.Event{Kind: decode.Request, Room: id, Peer: 1, Tokens: s.locals.tokens(id), MaxNew: s.scope.Output,
+			Keys: keysOf(s.scope.Prompts[id-1]), Deadline: 1})
 	case First: // reads the whole prompt
-		prompt := s.pair.Prompts[id-1]
+		prompt := s.scope.Prompts[id-1]
 		w.rooms[id-1].begins = false
 		if prompt != s.asked(id) { // the side data says so
 			w.show(unlike)
@@ -137,7 +137,7 @@ func (s *Pairs) Apply(w *Couple, e Event) error {
 		if err := w.mem.holds(prompt, w.rooms[id-1].table, len(prompt)); err != nil {
 			return err
 		}
-		return s.feedD(w, decode.Event{Kind: decode.Begun, Room: id, OK: true, Finished: s.pair.Output == 1})
+		return s.feedD(w, decode.Event{Kind: decode.Begun, Room: id, OK: true, Finished: s.scope.Output == 1})
 	case Abort:
 		w.rooms[id-1].harmed = true
 		if err := s.feedD(w, decode.Event{Kind: decode.Abort, Room: id}); err != nil {
@@ -149,7 +149,7 @@ func (s *Pairs) Apply(w *Couple, e Event) error {
 			w.show(failed)
 			w.rooms[id-1].harmed = true
 		}
-		if err := s.locals.home(&w.Residence, id); err != nil {
+		if err := s.locals.home(&w.LocalWorld, id); err != nil {
 			return err
 		}
 		return s.talk(w)
@@ -191,14 +191,14 @@ func (s *Pairs) Apply(w *Couple, e Event) error {
 
 // asked is the prompt of the leg at prefill.
 func (s *Pairs) asked(id room.ID) string {
-	if s.pair.Other != nil {
-		return s.pair.Other[id-1]
+	if s.scope.Other != nil {
+		return s.scope.Other[id-1]
 	}
-	return s.pair.Prompts[id-1]
+	return s.scope.Prompts[id-1]
 }
 
 // leaseOf: decode gives leases in the order in which rooms get blocks; a room has one at most.
-func (w *Couple) leaseOf(id room.ID) (l room.Lease) {
+func (w *PairWorld) leaseOf(id room.ID) (l room.Lease) {
 	w.core.Rooms(func(v room.View) bool {
 		if v.Room == id {
 			l = v.Lease
@@ -209,7 +209,7 @@ func (w *Couple) leaseOf(id room.ID) (l room.Lease) {
 }
 
 // users are the rooms of decode that hold a block.
-func (s *Pairs) users(w *Couple, b int32) (all []int) {
+func (s *Pairs) users(w *PairWorld, b int32) (all []int) {
 	for i := range w.rooms {
 		if slices.Contains(w.rooms[i].table, b) {
 			all = append(all, i)
@@ -220,7 +220,7 @@ func (s *Pairs) users(w *Couple, b int32) (all []int) {
 
 // arrives asks decode for a place. The bytes are what they were when they left, and the source is
 // free from then on.
-func (s *Pairs) arrives(w *Couple, i int) error {
+func (s *Pairs) arrives(w *PairWorld, i int) error {
 	x := w.flight[i]
 	x.bytes = make([]string, len(x.source))
 	for k, b := range x.source {
@@ -250,7 +250,7 @@ func (s *Pairs) arrives(w *Couple, i int) error {
 }
 
 // leaseP is the lease of a room at prefill.
-func (s *Pairs) leaseP(w *Couple, id room.ID) (l room.Lease) {
+func (s *Pairs) leaseP(w *PairWorld, id room.ID) (l room.Lease) {
 	w.source.Rooms(func(v room.View) bool {
 		if v.Room == id {
 			l = v.Lease
@@ -261,15 +261,15 @@ func (s *Pairs) leaseP(w *Couple, id room.ID) (l room.Lease) {
 }
 
 // feedD steps decode's side and takes its messages.
-func (s *Pairs) feedD(w *Couple, ev decode.Event) error {
-	if err := s.locals.feed(&w.Residence, ev); err != nil {
+func (s *Pairs) feedD(w *PairWorld, ev decode.Event) error {
+	if err := s.locals.feed(&w.LocalWorld, ev); err != nil {
 		return err
 	}
 	return s.talk(w)
 }
 
 // talk takes what decode's last step says to the link.
-func (s *Pairs) talk(w *Couple) error {
+func (s *Pairs) talk(w *PairWorld) error {
 	dial := false
 	for _, x := range w.out.List {
 		switch x.Kind {
@@ -293,8 +293,8 @@ func (s *Pairs) talk(w *Couple) error {
 	return nil
 }
 
-// feedP steps prefill and does what it says; its own account of its pool is judged in Rooms.
-func (s *Pairs) feedP(w *Couple, ev prefill.Event) error {
+// feedP steps prefill and does what it says; its own account of its pool is judged in Prefills.
+func (s *Pairs) feedP(w *PairWorld, ev prefill.Event) error {
 	w.sout.Reset()
 	w.source.Step(0, ev, &w.sout)
 	for i := range w.sout.List {
@@ -315,7 +315,7 @@ func (s *Pairs) feedP(w *Couple, ev prefill.Event) error {
 	return nil
 }
 
-func (s *Pairs) sourceHome(w *Couple, fails room.ID) error {
+func (s *Pairs) sourceHome(w *PairWorld, fails room.ID) error {
 	ev := prefill.Event{Kind: prefill.StepDone}
 	for i := range w.sstep {
 		it := &w.sstep[i]
@@ -330,8 +330,8 @@ func (s *Pairs) sourceHome(w *Couple, fails room.ID) error {
 	return s.feedP(w, ev)
 }
 
-func (s *Pairs) Key(w *Couple, b []byte) []byte {
-	b = s.locals.Key(&w.Residence, b)
+func (s *Pairs) Key(w *PairWorld, b []byte) []byte {
+	b = s.locals.Key(&w.LocalWorld, b)
 	b = w.source.AppendState(b)
 	b = append(b, byte(len(w.sstep)), byte(len(w.flight)), byte(len(w.toP)), byte(len(w.toD)))
 	for i := range w.rooms { // what prefill's blocks hold follows from its state, if there is no mistake
@@ -354,13 +354,13 @@ func (s *Pairs) Key(w *Couple, b []byte) []byte {
 	return b
 }
 
-func (s *Pairs) Witnesses() []string            { return sights[:] }
-func (s *Pairs) Shows(w *Couple) uint64         { return w.shows }
-func (s *Pairs) Name(_ *Couple, e Event) string { return (*Rooms)(nil).Name(nil, e) }
-func (s *Pairs) Columns() []string              { return append(s.locals.Columns(), "prefill") }
-func (s *Pairs) Stuck(w *Couple) string         { return s.locals.Stuck(&w.Residence) }
-func (s *Pairs) Cells(w *Couple, dst []string) []string {
-	dst = s.locals.Cells(&w.Residence, dst)
+func (s *Pairs) Witnesses() []string               { return sights[:] }
+func (s *Pairs) Shows(w *PairWorld) uint64         { return w.shows }
+func (s *Pairs) Name(_ *PairWorld, e Event) string { return (*Prefills)(nil).Name(nil, e) }
+func (s *Pairs) Columns() []string                 { return append(s.locals.Columns(), "prefill") }
+func (s *Pairs) Stuck(w *PairWorld) string         { return s.locals.Stuck(&w.LocalWorld) }
+func (s *Pairs) Cells(w *PairWorld, dst []string) []string {
+	dst = s.locals.Cells(&w.LocalWorld, dst)
 	cell := ""
 	w.source.Rooms(func(v room.View) bool {
 		cell += fmt.Sprintf("%d:%s ", v.Room, v.Phase)

@@ -2,7 +2,6 @@ package poolsim
 
 import (
 	"bytes"
-	"os"
 	"testing"
 
 	"baton/core/blocks"
@@ -11,32 +10,18 @@ import (
 	"baton/proof/explore"
 )
 
-// TestNightly explores the large scopes when asked to; the small ones are proof/gate's.
-func TestNightly(t *testing.T) {
-	if os.Getenv("BATON_NIGHTLY") == "" {
-		t.Skip("BATON_NIGHTLY is not set")
-	}
-	for _, s := range Scopes() {
-		r := s.Run()
-		t.Log(s.Name, r.String())
-		if err := r.Err(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // TestCloneIsDeep: events on a copy of a world leave the original alone.
 func TestCloneIsDeep(t *testing.T) {
 	for _, s := range Scopes() {
 		switch {
-		case s.Crowd != nil:
-			deep(t, NewHolders(*s.Crowd))
+		case s.Holder != nil:
+			deep(t, NewHolders(*s.Holder))
 		case s.Pair != nil:
 			deep(t, NewPairs(*s.Pair))
-		case s.House != nil:
-			deep(t, NewLocals(*s.House))
+		case s.Local != nil:
+			deep(t, NewLocals(*s.Local))
 		default:
-			deep(t, NewRooms(*s.Rooms))
+			deep(t, NewPrefills(*s.Prefill))
 		}
 	}
 }
@@ -95,7 +80,7 @@ func TestTheWorldSeesBrokenPromises(t *testing.T) {
 		{"an end with a step under way", false, ends},
 		{"a refusal", true, prefill.Effect{Kind: prefill.Refuse, Room: 2}},
 	} {
-		s := NewRooms(Scope{Prompts: []string{"ab", "ac", "x"}, Tail: 1, Blocks: 5, Running: 3, Chunk: 1})
+		s := NewPrefills(PrefillScope{Prompts: []string{"ab", "ac", "x"}, Tail: 1, Blocks: 5, Running: 3, Chunk: 1})
 		w := s.Init()
 		if err := s.do(&w, ptr(item(1, 0, 16, 0, 1, 2))); err != nil {
 			t.Fatal(err)

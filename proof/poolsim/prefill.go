@@ -8,8 +8,8 @@ import (
 	"baton/core/room"
 )
 
-// Scope sizes a world around core/prefill and says what may go wrong in it.
-type Scope struct {
+// PrefillScope sizes a world around core/prefill and says what may go wrong in it.
+type PrefillScope struct {
 	Prompts    []string // one room each, a letter for a full block
 	Tail       int      // tokens of every prompt behind its full blocks
 	Blocks     int
@@ -22,19 +22,19 @@ type Scope struct {
 	AnyOrder   bool // writes of a room come home in any order
 }
 
-// World is one state: the core, and what is around it.
-type World struct {
+// PrefillWorld is one state: the core, and what is around it.
+type PrefillWorld struct {
 	core   prefill.Core
 	mem    memory
-	rooms  []guest
+	rooms  []prefillRoom
 	step   []prefill.StepItem // outstanding, or nil
 	writes []writing          // under way
 	shows  uint64             // witnesses of the last event
 	out    prefill.Effects
 }
 
-// guest is what the world knows of a room.
-type guest struct {
+// prefillRoom is what the world knows of a room.
+type prefillRoom struct {
 	came, ended, success bool
 	harmed               bool    // it was given up, or something failed for it
 	sent                 int     // blocks handed to writes
@@ -49,25 +49,25 @@ type writing struct {
 	blocks []int32
 }
 
-// Rooms explores a scope.
-type Rooms struct{ scope Scope }
+// Prefills explores a scope.
+type Prefills struct{ scope PrefillScope }
 
-// NewRooms returns the system of a scope.
-func NewRooms(sc Scope) *Rooms { return &Rooms{sc} }
+// NewPrefills returns the system of a scope.
+func NewPrefills(sc PrefillScope) *Prefills { return &Prefills{sc} }
 
-func (s *Rooms) Init() World {
+func (s *Prefills) Init() PrefillWorld {
 	sc := &s.scope
 	c := prefill.New(prefill.Config{Blocks: sc.Blocks, QueuedMax: len(sc.Prompts), RunningMax: sc.Running, ChunkTokens: sc.Chunk * room.BlockTokens})
-	return World{core: *c, mem: newMemory(sc.Blocks), rooms: make([]guest, len(sc.Prompts))}
+	return PrefillWorld{core: *c, mem: newMemory(sc.Blocks), rooms: make([]prefillRoom, len(sc.Prompts))}
 }
 
-func (s *Rooms) Clone(w *World) World {
-	var d World
+func (s *Prefills) Clone(w *PrefillWorld) PrefillWorld {
+	var d PrefillWorld
 	s.CopyInto(&d, w)
 	return d
 }
 
-func (s *Rooms) CopyInto(dst, src *World) {
+func (s *Prefills) CopyInto(dst, src *PrefillWorld) {
 	src.core.CopyTo(&dst.core)
 	src.mem.copyTo(&dst.mem)
 	dst.rooms = append(dst.rooms[:0], src.rooms...)
@@ -76,7 +76,7 @@ func (s *Rooms) CopyInto(dst, src *World) {
 }
 
 // Done: whoever came has ended and nothing is held or under way.
-func (s *Rooms) Done(w *World) bool {
+func (s *Prefills) Done(w *PrefillWorld) bool {
 	for i := range w.rooms {
 		if r := &w.rooms[i]; !r.came || !r.ended {
 			return false
@@ -85,30 +85,30 @@ func (s *Rooms) Done(w *World) bool {
 	return w.step == nil && len(w.writes) == 0 && w.core.Idle() && w.core.Blocks().Held == 0
 }
 
-func (s *Rooms) tokens(id room.ID) int {
+func (s *Prefills) tokens(id room.ID) int {
 	return len(s.scope.Prompts[id-1])*room.BlockTokens + s.scope.Tail
 }
 
 func leaseOf(id room.ID) room.Lease { return room.Lease{Boot: 1, Seq: uint64(id)} }
 
 // held says that a room has a block in its table.
-func (w *World) held(b int32) bool {
-	return slices.ContainsFunc(w.rooms, func(r guest) bool { return slices.Contains(r.table, b) })
+func (w *PrefillWorld) held(b int32) bool {
+	return slices.ContainsFunc(w.rooms, func(r prefillRoom) bool { return slices.Contains(r.table, b) })
 }
 
-func (w *World) read(b int32) bool {
+func (w *PrefillWorld) read(b int32) bool {
 	return slices.ContainsFunc(w.writes, func(x writing) bool { return slices.Contains(x.blocks, b) })
 }
 
 // written says that the outstanding step writes to a block.
-func (w *World) written(b int32) bool {
+func (w *PrefillWorld) written(b int32) bool {
 	return slices.ContainsFunc(w.step, func(it prefill.StepItem) bool {
 		return slices.Contains(it.Blocks[it.From/room.BlockTokens:room.BlocksFor(int(it.To))], b)
 	})
 }
 
 // feed steps the core and does what it says.
-func (s *Rooms) feed(w *World, ev prefill.Event) error {
+func (s *Prefills) feed(w *PrefillWorld, ev prefill.Event) error {
 	w.out.Reset()
 	w.core.Step(0, ev, &w.out)
 	for i := range w.out.List {
@@ -119,7 +119,7 @@ func (s *Rooms) feed(w *World, ev prefill.Event) error {
 	return w.mem.checked(s.scope.Prompts, w.core.Blocks(), w.core.Found, w.held)
 }
 
-func (s *Rooms) do(w *World, x *prefill.Effect) error {
+func (s *Prefills) do(w *PrefillWorld, x *prefill.Effect) error {
 	switch x.Kind {
 	case prefill.Write:
 		return s.write(w, x)
@@ -137,7 +137,7 @@ func (s *Rooms) do(w *World, x *prefill.Effect) error {
 
 // write begins to read blocks. What a room found moves before its first step: its table is
 // known from these writes on.
-func (s *Rooms) write(w *World, x *prefill.Effect) error {
+func (s *Prefills) write(w *PrefillWorld, x *prefill.Effect) error {
 	r, prompt := &w.rooms[x.Room-1], s.scope.Prompts[x.Room-1]
 	if int(x.FirstBlock) != r.sent {
 		return fmt.Errorf("WHOLE: room %d sends block %d after %d", x.Room, x.FirstBlock, r.sent-1)
@@ -161,7 +161,7 @@ func (s *Rooms) write(w *World, x *prefill.Effect) error {
 }
 
 // enters notes the table of a room, of which found blocks were there before.
-func (s *Rooms) enters(w *World, id room.ID, table []int32, found int) error {
+func (s *Prefills) enters(w *PrefillWorld, id room.ID, table []int32, found int) error {
 	r := &w.rooms[id-1]
 	old := len(r.table)
 	for i, b := range table[old:] {
@@ -191,7 +191,7 @@ func (s *Rooms) enters(w *World, id room.ID, table []int32, found int) error {
 }
 
 // starts begins a step: the blocks of its parts hold nothing known until it is home.
-func (s *Rooms) starts(w *World, items []prefill.StepItem) error {
+func (s *Prefills) starts(w *PrefillWorld, items []prefill.StepItem) error {
 	if w.step != nil {
 		return fmt.Errorf("OWN: a second step is started")
 	}
@@ -229,7 +229,7 @@ func (s *Rooms) starts(w *World, items []prefill.StepItem) error {
 
 // home brings the step home, with one room in it failing, or none. What the engine left in the
 // blocks of one that failed is not known.
-func (s *Rooms) home(w *World, fails room.ID) error {
+func (s *Prefills) home(w *PrefillWorld, fails room.ID) error {
 	ev := prefill.Event{Kind: prefill.StepDone}
 	for i := range w.step {
 		it := &w.step[i]
@@ -248,7 +248,7 @@ func (s *Rooms) home(w *World, fails room.ID) error {
 }
 
 // freed takes blocks of a room that has ended: nobody may use them.
-func (s *Rooms) freed(w *World, x *prefill.Effect) error {
+func (s *Prefills) freed(w *PrefillWorld, x *prefill.Effect) error {
 	r := &w.rooms[x.Room-1]
 	table := r.table
 	r.table = nil
@@ -264,7 +264,7 @@ func (s *Rooms) freed(w *World, x *prefill.Effect) error {
 	return nil
 }
 
-func (s *Rooms) end(w *World, x *prefill.Effect) error {
+func (s *Prefills) end(w *PrefillWorld, x *prefill.Effect) error {
 	r := &w.rooms[x.Room-1]
 	reads := slices.ContainsFunc(w.writes, func(k writing) bool { return k.room == x.Room }) ||
 		slices.ContainsFunc(w.step, func(it prefill.StepItem) bool { return it.Room == x.Room })
@@ -288,10 +288,10 @@ func (s *Rooms) end(w *World, x *prefill.Effect) error {
 }
 
 // request is the event of a room that comes.
-func (s *Rooms) request(id room.ID) prefill.Event {
+func (s *Prefills) request(id room.ID) prefill.Event {
 	return prefill.Event{Kind: prefill.Request, Room: id, Tokens: s.tokens(id), Keys: keysOf(s.scope.Prompts[id-1]), Deadline: 1}
 }
 
-func (s *Rooms) prealloc(id room.ID) prefill.Event {
+func (s *Prefills) prealloc(id room.ID) prefill.Event {
 	return prefill.Event{Kind: prefill.Prealloc, Prealloc: room.Prealloc{Room: id, Lease: leaseOf(id), Conn: 1, Tokens: s.tokens(id), Left: 1}}
 }
