@@ -514,6 +514,21 @@ func TestTokenizeAndModels(t *testing.T) {
 	if a := r.post("/tokenize", `{"messages":[{"role":"user","content":"ab"}],"return_token_strs":true}`); !strings.Contains(a.body, `"token_strs":["a","b"]`) {
 		t.Errorf("%s", a.body)
 	}
+	for field, value := range map[string]string{"add_generation_prompt": "false", "continue_final_message": "true", "tools": `[{"type":"function"}]`, "chat_template": `"x"`, "add_special_tokens": "true"} {
+		body := fmt.Sprintf(`{"messages":[{"role":"user","content":"ab"}],%q:%s}`, field, value)
+		words := func(a answer) (e struct {
+			Error struct{ Message, Type, Param, Code string }
+		}) {
+			if err := json.Unmarshal([]byte(a.body), &e); err != nil || a.status != 400 {
+				t.Errorf("%s: %d %s", body, a.status, a.body)
+			}
+			return e
+		}
+		count, chat := words(r.post("/tokenize", body)), words(r.post("/v1/chat/completions", body))
+		if count != chat || count.Error.Param != field || count.Error.Code != "unsupported_value" {
+			t.Errorf("%s:\n/tokenize %+v\nchat      %+v", body, count, chat)
+		}
+	}
 	if a := r.post("/detokenize", `{"tokens":[97,98]}`); a.body != `{"prompt":"ab"}`+"\n" {
 		t.Errorf("%s", a.body)
 	}

@@ -8,12 +8,15 @@ import (
 
 var lim = Limits{Vocab: 1000}
 
+// chat and text are bodies that are fine, with more fields.
+func chat(extra string) string {
+	return `{"model":"m","messages":[{"role":"user","content":"hi"}]` + extra + `}`
+}
+
+func text(extra string) string { return `{"model":"m","prompt":"hi"` + extra + `}` }
+
 // Every value that a client can get wrong is refused with 400 and the name of the field.
 func TestEveryBadValueIsRefusedWithItsName(t *testing.T) {
-	chat := func(extra string) string {
-		return `{"model":"m","messages":[{"role":"user","content":"hi"}]` + extra + `}`
-	}
-	text := func(extra string) string { return `{"model":"m","prompt":"hi"` + extra + `}` }
 	rows := []struct {
 		e     Endpoint
 		body  string
@@ -259,6 +262,46 @@ func TestTokenizeRequests(t *testing.T) {
 	for body, want := range map[string]string{`{"tokens":[1,2]}`: "", `{"tokens":[]}`: "", `{}`: "tokens", `{"tokens":[1000]}`: "tokens", `{"tokens":"x"}`: "tokens"} {
 		if _, err := ParseDetokenize([]byte(body), lim); param(err) != want {
 			t.Errorf("detokenize %s: %v, want param %q", body, err, want)
+		}
+	}
+}
+
+// TestTokenizeRefusesWhatItsEndpointRefuses: with the same words, so that a count of tokens is never
+// that of another prompt than the one that was asked about.
+func TestTokenizeRefusesWhatItsEndpointRefuses(t *testing.T) {
+	for _, x := range []struct {
+		e    Endpoint
+		only string
+		make func(more string) string
+	}{{Chat, "chat", chat}, {Completion, "completion", text}} {
+		for _, f := range unsupported {
+			bad := []byte(x.make(`,"` + f.name + `":"no such value"`))
+			_, want := Parse(x.e, bad, lim)
+			_, got := ParseTokenize(bad)
+			switch counts := f.only == "" || f.only == x.only; {
+			case counts && (got == nil || got.Param != f.name || got.Status != 400):
+				t.Errorf("%s: want a refusal of %s, got %v", bad, f.name, got)
+			case counts && want.Code == CodeUnsupported && *got != *want:
+				t.Errorf("%s:\n got %+v\nwant %+v", bad, got, want)
+			}
+			for _, fine := range append(f.fine, "null") {
+				body := []byte(x.make(`,"` + f.name + `":` + fine))
+				if _, err := ParseTokenize(body); (f.only == "" || f.only == x.only) && err != nil {
+					t.Errorf("%s: asks for nothing, got %v", body, err)
+				}
+			}
+		}
+	}
+	for body, want := range map[string]string{
+		chat(`,"add_generation_prompt":false`): "add_generation_prompt", chat(`,"continue_final_message":true`): "continue_final_message",
+		chat(`,"tools":[{"type":"function"}]`): "tools", chat(`,"chat_template":"x"`): "chat_template", chat(`,"chat_template_kwargs":{"a":1}`): "chat_template_kwargs",
+		chat(`,"add_special_tokens":true`): "add_special_tokens", text(`,"echo":true`): "echo",
+		chat(`,"add_special_tokens":false`): "", text(`,"add_special_tokens":false`): "", text(`,"add_special_tokens":true`): "",
+		chat(`,"temperature":0,"max_tokens":5,"stream":true`): "", // they change no token of the prompt
+	} {
+		_, err := ParseTokenize([]byte(body))
+		if param(err) != want || err != nil && (err.Status != 400 || err.Code != CodeUnsupported) {
+			t.Errorf("%s: %+v, want param %q", body, err, want)
 		}
 	}
 }

@@ -20,7 +20,7 @@ type TokenizeRequest struct {
 	Model      string
 	Prompt     string
 	Messages   []Message // not nil: these count
-	AddSpecial bool      // put the model's first token before a prompt, if it has one
+	AddSpecial bool      // put the model's first token before a prompt, if it has one; of messages the chat template decides
 	Strings    bool      // also return the tokens' texts
 }
 
@@ -32,7 +32,8 @@ type Tokenized struct {
 	TokenStrs   []string `json:"token_strs"`
 }
 
-// ParseTokenize reads and checks the body of POST /tokenize.
+// ParseTokenize reads and checks the body of POST /tokenize. It counts for the endpoint that
+// would serve the same: what that one refuses, as another template, is refused here (O1).
 func ParseTokenize(body []byte) (*TokenizeRequest, *Error) {
 	o, err := readObject(body)
 	if err != nil {
@@ -47,7 +48,10 @@ func ParseTokenize(body []byte) (*TokenizeRequest, *Error) {
 		o.fail(invalid("messages", CodeValue, "messages: give prompt or messages, not both"))
 	case hasMessages:
 		r.Messages = readMessages(o)
-	case !hasPrompt:
+		refuseUnsupported(o, Chat)
+	case hasPrompt:
+		refuseUnsupported(o, Completion)
+	default:
 		o.fail(invalid("prompt", CodeMissing, "prompt: required (or messages)"))
 	}
 	r.Prompt = prompt

@@ -54,6 +54,7 @@ var unsupported = []struct {
 	{"documents", []string{"[]"}, "chat"},
 	{"add_generation_prompt", []string{"true"}, "chat"},
 	{"continue_final_message", []string{"false"}, "chat"},
+	{"add_special_tokens", []string{"false"}, "chat"}, // the template alone says which come
 	{"store", []string{"false"}, "chat"},
 	{"logits_processors", []string{"[]"}, ""},
 	{"lora_path", []string{`""`}, ""},
