@@ -10,6 +10,9 @@ import (
 // rowsMax is what a person reads of a chart that was not made short: two screens.
 const rowsMax = 120
 
+// numbers stands over those of the events: three wide, so that short charts stand one like another.
+const numbers = "   "
+
 // draw replays a trace and writes one line per event: its name, and in each column what
 // changed there. It returns the names too.
 func draw[S any, E comparable](sys Path[S, E], trace []E, verdict string) (names []string, chart string) {
@@ -20,7 +23,7 @@ func draw[S any, E comparable](sys Path[S, E], trace []E, verdict string) (names
 	if drawer != nil {
 		head = drawer.Columns()
 	}
-	rows := [][]string{append([]string{"", "event"}, head...)}
+	rows := [][]string{append([]string{numbers, "event"}, head...)}
 	hidden := 0
 	s := sys.Init()
 	if drawer != nil {
@@ -56,7 +59,7 @@ func draw[S any, E comparable](sys Path[S, E], trace []E, verdict string) (names
 		rows = slices.Concat(rows[:half], [][]string{between}, rows[half+cut:])
 	}
 	var b strings.Builder
-	align(&b, rows)
+	Align(&b, rows, 1)
 	if hidden > 0 {
 		fmt.Fprintf(&b, "       (%d events without a part in it are left out)\n", hidden)
 	}
@@ -77,10 +80,12 @@ func replay[S any, E comparable](sys Path[S, E], trace []E) S {
 	return s
 }
 
-// align pads columns by characters, because arrows are longer in bytes than they look.
-func align(b *strings.Builder, rows [][]string) {
+// Align writes a table as a chart: columns as wide as their widest cell, counted in characters,
+// because arrows are longer in bytes than they look. The first columns, as many as right says,
+// hold numbers and end where their column does.
+func Align(b *strings.Builder, table [][]string, right int) {
 	var width []int
-	for _, row := range rows {
+	for _, row := range table {
 		for c, cell := range row {
 			if c == len(width) {
 				width = append(width, 0)
@@ -88,10 +93,15 @@ func align(b *strings.Builder, rows [][]string) {
 			width[c] = max(width[c], utf8.RuneCountInString(cell))
 		}
 	}
-	for _, row := range rows {
-		line := fmt.Sprintf("  %*s ", max(width[0], 3), row[0])
-		for c, cell := range row[1:] {
-			line += " " + cell + strings.Repeat(" ", width[c+1]-utf8.RuneCountInString(cell)+1)
+	for _, row := range table {
+		line := " "
+		for c, cell := range row {
+			pad := strings.Repeat(" ", width[c]-utf8.RuneCountInString(cell))
+			if c < right {
+				line += " " + pad + cell
+			} else {
+				line += "  " + cell + pad
+			}
 		}
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}

@@ -27,5 +27,6 @@
 //	    wrong "the same" has a probability below 10⁻²⁰ at 10⁹ states. That a key leaves nothing
 //	    out is up to the system; Options.Audit doubts it
 //
-// Tests and proof/sim may import it; production code may not.
+// The packages of proof may import it, worlds for the search and others for its charts; production
+// code may not.
 package explore

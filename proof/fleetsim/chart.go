@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"baton/core/room"
+	"baton/proof/explore"
 )
 
 // trace collects what a chart is drawn from.
@@ -220,7 +220,7 @@ func chart(p *plan, req int, verdict string) string {
 		table = append(table, line)
 	}
 	var b strings.Builder
-	align(&b, table)
+	explore.Align(&b, table, 2)
 	for _, x := range waits {
 		fmt.Fprintf(&b, "       %s\n", x)
 	}
@@ -273,29 +273,4 @@ func (w *World) concerns(req int, about []*node) bool {
 	return slices.ContainsFunc(about, func(n *node) bool {
 		return n == r.gw || slices.ContainsFunc(r.legs, func(l *leg) bool { return l.worker == n })
 	})
-}
-
-// align pads columns by characters.
-func align(b *strings.Builder, table [][]string) {
-	var width []int
-	for _, r := range table {
-		for c, cell := range r {
-			if c == len(width) {
-				width = append(width, 0)
-			}
-			width[c] = max(width[c], utf8.RuneCountInString(cell))
-		}
-	}
-	for _, r := range table {
-		line := " "
-		for c, cell := range r {
-			pad := strings.Repeat(" ", width[c]-utf8.RuneCountInString(cell))
-			if c < 2 {
-				line += " " + pad + cell
-			} else {
-				line += "  " + cell + pad
-			}
-		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
-	}
 }
