@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,24 @@ import (
 	"baton/core/room"
 	"baton/serve/leg"
 )
+
+// page is a response that may be read while it is written.
+type page struct {
+	*httptest.ResponseRecorder
+	mu sync.Mutex
+}
+
+func (p *page) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ResponseRecorder.Write(b)
+}
+
+func (p *page) count(s string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strings.Count(p.Body.String(), s)
+}
 
 // TestAWaitingRoomIsSaidAgainAndAgain: a gateway takes a stream that says nothing for dead. So the
 // worker repeats that a room waits for memory for as long as it does, but not when the room goes
@@ -29,7 +48,7 @@ func TestAWaitingRoomIsSaidAgainAndAgain(t *testing.T) {
 				}
 			}
 		}
-		to := httptest.NewRecorder()
+		to := &page{ResponseRecorder: httptest.NewRecorder()}
 		s := &stream{w: w, e: &entry{req: &leg.Request{Room: 7}, answer: newAnswer(answerMax)}, rw: to, rc: http.NewResponseController(to)}
 		over := make(chan struct{})
 		go func() {
@@ -38,7 +57,7 @@ func TestAWaitingRoomIsSaidAgainAndAgain(t *testing.T) {
 		}()
 		said := func(when string, want int) {
 			t.Helper()
-			if got := strings.Count(to.Body.String(), `"waits":true`); got != want {
+			if got := to.count(`"waits":true`); got != want {
 				t.Errorf("%s: said %d times that the room waits, want %d", when, got, want)
 			}
 		}
