@@ -53,9 +53,10 @@ Behind each queue's length is how long its oldest room has stood in it.
 
 BLOCKS counts the KV memory of a worker in blocks of %d tokens:
   free         nobody's
-  cached       kept for prompts that begin alike (there is no such cache yet: 0)
+  cached       nobody's now, kept for prompts that begin alike; given out when memory is short
   held         a room's
-  quarantined  given to nobody until it is proven that nothing can write there any more`, rowsMost, room.BlockTokens),
+  quarantined  given to nobody until it is proven that nothing can touch it; nothing
+               here needs that yet: 0`, rowsMost, room.BlockTokens),
 		Example: `  baton ps
   baton ps --watch
   baton ps --json | jq '.rooms[] | select(.age_ms > 10000)'`,

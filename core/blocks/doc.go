@@ -41,7 +41,8 @@
 //	    cannot be found, it would only take up room. Kept by Release, which takes a table from
 //	    its end; so a room must not release the head of its table before the tail. A second
 //	    copy, and a quarantined one, counts as a use of the first when it is released.
-//	    Removed (that): 17 and 23 events to a beginning that is evicted before what follows it.
+//	    Removed (the order of a table): 7 events to a beginning that is evicted before what
+//	    follows it.
 //	B7  No poisoned prefix. The pool cannot see bytes: whoever publishes says that the block is
 //	    completely filled with the KV of exactly the tokens of its key, and that nobody writes
 //	    to it any more. A key never moves to other bytes: eviction and quarantine forget it.

@@ -7,8 +7,8 @@ import (
 	"baton/core/sched"
 )
 
-// This file holds the leg's beginning, prefill's word and every end; link.go holds links and
-// chunks, run.go the engine.
+// This file holds the leg's beginning, prefill's word, every end, and who gets blocks and slots;
+// link.go holds links and chunks, run.go the engine, retract.go growth and retraction.
 
 // request opens the leg of a room, or refuses it in the same step.
 func (c *Core) request(now time.Duration, ev *Event, out *Effects) {

@@ -10,15 +10,10 @@
 //
 // # Life of a room
 //
-//	           no link        link up        blocks           chunk       word and all chunks
-//	Request ──▶ NeedsLink ──▶ NeedsBlocks ──▶ Preallocated ──▶ Receiving ──▶ Ready
-//	                              │ local                                       │ slot
-//	                              └──▶ Unfilled ──slot──▶ Prefilling ──▶ Beginning ──▶ Generating ──▶ Succeeded
-//
-//	                               blocks                 slot                  computed
-//	any that holds blocks ──▶ Retracted ──▶ Regranted ──▶ Recomputing ──▶ Generating, where it was
-//
-//	any of them ──▶ Draining ──▶ Failed
+// ARCHITECTURE.md draws it, under "Life of a room": which phases the production code was seen to
+// move a room between, and by which events. In short: a room waits for a link, for blocks, for the
+// bytes and for a slot, or computes its prompt here, and generates; one that gave its blocks back
+// is let in again and goes on where it was.
 //
 // Whatever ends a room early goes through Draining, which is left at once if nothing of the
 // room is under way. The leg ends only then: its End says that no receiver, step or first
@@ -40,8 +35,8 @@
 //	D1  Every word and chunk names its lease and counts only under the lease that the room
 //	    holds. A chunk is let in only while that lease waits, on the connection that it is
 //	    bound to, within the prompt, and into blocks that no chunk was let into before.
-//	    Removed (the lease): 16 events to a start on KV of another lease. That a block is
-//	    filled once is a second line behind prefill's floor, which the explorer finds enough.
+//	    Removed (the lease): 16 events to a start on KV of another lease; (each chunk once): 7
+//	    events to two receivers in one block.
 //	D2  A room is Ready only with prefill's word and every chunk that the word counts, and
 //	    with every block filled. Removed: 9 events to incomplete KV, without any fault.
 //	D3  A block that a receiver is inside of, or that the engine or the first token uses, is
@@ -54,10 +49,9 @@
 //	    the client only before it.
 //	D6  One release. Blocks and slot are released in release, which end and retract call; legs
 //	    end in end alone.
-//	D7  A lease never repeats: it is the boot of this process and a counter. It
-//	    keeps words, floors and log lines of two lives apart. Removed, the explorer finds
-//	    nothing, because D2 counts the blocks of the lease that waits; where only chunks are
-//	    counted, it is 19 events to incomplete KV.
+//	D7  A lease never repeats: it is the boot of this process and a counter. It keeps words,
+//	    floors and log lines of two lives apart. Removed (the boot): 16 events to a room that
+//	    only its deadline ends.
 //	D8  A deadline in every phase but the drain, which waits for things that touch memory: the
 //	    engine returns, and the transport bounds every read (QUIET: a timer is no proof).
 //	D9  First come, first served (sched.S1), for blocks among the rooms whose link stands, and

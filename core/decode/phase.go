@@ -46,7 +46,8 @@ var phaseTable = [phases]room.PhaseRow{
 
 func (p Phase) String() string { return phaseTable[p].Name }
 
-// Poll is SGLang's word for the phase.
+// Poll is SGLang's word for the phase. Transferring lasts until the room has ended, also while it
+// generates: there is no word for what comes after the transfer.
 func (p Phase) Poll() room.Poll { return phaseTable[p].Poll }
 
 // Queue is the queue that a room of this phase stands in.

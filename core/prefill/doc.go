@@ -9,10 +9,9 @@
 //
 // # Life of a room
 //
-//	              Request                     Prealloc
-//	(nothing) ──▶ NeedsPrealloc ─────────────▶ Queued ──▶ Computing ──▶ Writing ──▶ Succeeded
-//	          ──▶ NeedsRequest  ───Request───▶   │            │            │
-//	  Prealloc         └────────────────────────┴────────────┴────────────┴─▶ Draining ──▶ Failed
+// ARCHITECTURE.md draws it, under "Life of a room": which phases the production code was seen to
+// move a room between, and by which events. In short: a room needs its Request and its Prealloc,
+// waits in line, computes, and waits for its last writes.
 //
 // Whatever ends a room early (Abort, Cancel, deadline, a failed step or write) goes through
 // Draining, which is left at once if nothing of the room is under way. phase.go says of each
@@ -57,7 +56,10 @@
 //	    and its room was not given up; what is published is never written again (blocks.B4,
 //	    B7). A room that enters takes what it finds, except that its last token is always
 //	    computed, for its logits; what it found moves as the first chunks, without a step.
-//	    Removed: 3 events to a poisoned prefix, 5 to a block that is written while others read.
+//	    The price: a long beginning that is found goes out in one burst, in the order of its
+//	    data connection, and a short prompt's chunks wait behind it. Removed (the step came
+//	    home): 1 event to a block that is found and holds nothing; (well): 2; (not given up):
+//	    3; (what is found is not computed): 4 to a write into a block that others read.
 //
 // A driver owes the core: one StepDone for each Step, one WriteDone for each Write, whatever
 // becomes of the link, and the LinkEnd of every connection; anything else it may lose, repeat

@@ -25,12 +25,20 @@
 //	source       the blocks of a room on prefill, held until its writes have come home
 //	destination  the blocks of a room on decode, reserved under a lease
 //	hold         what keeps a block from being given out: a table of a room that names it
+//	salt         a word that a client may send: prompts begin alike only under the same one
+//	key          a digest of a secret of the process, the salt and all tokens of a prompt up to
+//	             the end of a block
+//	publish      to say what the bytes of a full block are: from then on its key finds it
+//	match, find  to take the blocks that are published for the beginning of a prompt
+//	cached       of a block: published, and held by nobody now
+//	evict        to give a cached block out anew; its key is forgotten
+//	quarantine   where a block waits, without a key, for the proof that nothing can touch it
 //	pin          a receiver inside a destination block, or an engine step that uses it: while
 //	             one is there the block is not released, whatever was decided
 //	drain        of a room: its outcome is decided, and it waits for what still touches its
 //	             memory (a step, a write, a receiver). Of a worker or gateway: nothing new is
 //	             taken, what lives may end
-//	retract      to take a room's blocks and slot back on decode for an older room that needs a
+//	retract(ed)  to take a room's blocks and slot back on decode for an older room that needs a
 //	             block; it waits for blocks and its prompt and output so far are computed again
 //	slot         a right to compute on decode, one of RunningMax
 //
@@ -54,6 +62,9 @@
 //	             clock, and nobody extends it
 //	silence      how long a connection may move nothing before it is ended (the silence bound;
 //	             idle ones carry pings): the exit of whatever waits for I/O
+//	the bound    on steps: a forward pass has a bounded number of tokens and waits for nobody,
+//	             so it returns by itself; a worker where one hangs fails /health and is
+//	             replaced. On writes and reads: the silence bound
 //	quiet        of a block: local proof that nothing can read or write it any more. The
 //	             receiver is off it, the write returned, the step came home. A timer is none
 //
@@ -71,8 +82,9 @@
 //	RELEASE  every block, slot, lease, connection and load count is released exactly once, in
 //	         whatever state the end comes
 //	QUIET    a block is reused only on proof that nothing can read or write it any more
-//	OWN      bytes written for a room under a lease are only ever used by that room under
-//	         that lease
+//	OWN      bytes written for a room under a lease are only ever used by that room under that
+//	         lease or, once published, by rooms whose prompt begins with the same tokens under
+//	         the same salt
 //	STREAM   a client receives an exact prefix of the true output, no gap and no repeat, that
 //	         ends in a finish reason or in one error event
 //	CAUSE    an outcome carries its first cause, and an end blames nobody else

@@ -9,6 +9,8 @@
 // A second explorer (naive.go), too simple to be wrong in the same way, has to agree with
 // proof/explore on every small scope, and on every mutant of proof/mutants that has few states.
 //
-// It decides nothing about the worlds: a scope belongs to proof/sim, proof/relaysim or
-// proof/fleetsim.
+// It decides nothing about the worlds: a scope belongs to its own, which is proof/sim (the room
+// protocol), proof/relaysim (requests), proof/poolsim (blocks that rooms share), proof/schedsim
+// (retraction), proof/cluster (a request with two real pairs) or proof/fleetsim (fleets by seed).
+// Each enters by the file of its name.
 package gate

@@ -27,9 +27,13 @@
 //	S1       nobody gets blocks before an older room that waits for them
 //	S7       whoever is retracted is younger than somebody who holds blocks, and nobody younger that
 //	         could yield keeps its own
+//	S8       nobody gives its own blocks back for itself while somebody who leaves still holds some
 //	and      nothing that fits waits: no slot is free while somebody waits for one, the engine does
 //	         not rest while somebody can compute, and when nothing is under way the oldest that
 //	         waits for blocks does not fit
+//
+// S1, S7 and S8 are not asked in scopes with Endless rooms, where liveness has to see by itself that
+// the order is wrong.
 //
 // What is left is liveness, the explorer's own question: with PROMPT, where no timer ever fires,
 // every room comes to its end, so rooms do not take their blocks from each other for ever; in scopes
