@@ -152,10 +152,8 @@ func (s *Prefills) Key(w *PrefillWorld, b []byte) []byte {
 	b = w.core.AppendState(b)
 	for i := range w.rooms {
 		r, prompt := &w.rooms[i], s.scope.Prompts[i]
-		b = append(b, flag(r.came)|flag(r.ended)<<1|flag(r.success)<<2|flag(r.harmed)<<3, byte(r.sent), byte(r.found), byte(len(r.table)))
-		for n, x := range r.table {
-			b = append(b, flag(n < len(prompt) && w.mem.bytes[x] == prompt[:min(n+1, len(prompt))]))
-		}
+		b = append(b, flag(r.came)|flag(r.ended)<<1|flag(r.success)<<2|flag(r.harmed)<<3, byte(r.sent), byte(r.found))
+		b = w.mem.appendHolds(b, prompt, r.table)
 	}
 	b = append(b, byte(len(w.step)), byte(len(w.writes)))
 	for _, x := range w.writes {
@@ -201,8 +199,11 @@ func (s *Prefills) Witnesses() []string          { return sights[:] }
 func (s *Prefills) Shows(w *PrefillWorld) uint64 { return w.shows }
 
 func (s *Prefills) Columns() []string {
-	var c []string
-	for i, p := range s.scope.Prompts {
+	return columns(s.scope.Prompts)
+}
+
+func columns(prompts []string) (c []string) {
+	for i, p := range prompts {
 		c = append(c, fmt.Sprintf("room %d %q", i+1, p))
 	}
 	return append(c, "pool")
@@ -230,9 +231,12 @@ func (m *memory) String() string {
 	return strings.Join(all, " ")
 }
 
-func (s *Prefills) Stuck(w *PrefillWorld) string {
+func (s *Prefills) Stuck(w *PrefillWorld) string { return stuck(w.core.Rooms) }
+
+// stuck says what the rooms of a core wait for.
+func stuck(rooms func(yield func(room.View) bool)) string {
 	var what []string
-	w.core.Rooms(func(v room.View) bool {
+	rooms(func(v room.View) bool {
 		what = append(what, fmt.Sprintf("room %d stays in %s and waits for %s", v.Room, v.Phase, v.WaitsFor))
 		return true
 	})

@@ -138,10 +138,10 @@ func (s *Holders) Events(w *HolderWorld, dst []HolderEvent) []HolderEvent {
 	return dst
 }
 
-func (w *HolderWorld) held(b int32) bool { return w.holds(b) > 0 }
+func (w *HolderWorld) held(b int32) bool { return w.users(b) > 0 }
 
-// holds counts the tables that have a block.
-func (w *HolderWorld) holds(b int32) (n int) {
+// users counts the tables that have a block.
+func (w *HolderWorld) users(b int32) (n int) {
 	for i := range w.holders {
 		if slices.Contains(w.holders[i].table, b) {
 			n++
@@ -172,7 +172,7 @@ func (s *Holders) Apply(w *HolderWorld, e HolderEvent) error {
 		err = s.enter(w, h, prompt)
 	case Fill:
 		w.pool.Own(h.table[h.done:])
-		if w.holds(h.table[h.done]) != 1 || w.isApart(h.table[h.done]) {
+		if w.users(h.table[h.done]) != 1 || w.isApart(h.table[h.done]) {
 			return fmt.Errorf("OWN: block %d is written to while others use it", h.table[h.done])
 		}
 		h.filling = true
@@ -192,12 +192,12 @@ func (s *Holders) Apply(w *HolderWorld, e HolderEvent) error {
 		}
 		err = s.leave(w, h)
 	case Quarantine:
-		if slices.ContainsFunc(h.table, func(b int32) bool { return w.holds(b) > 1 }) {
+		if slices.ContainsFunc(h.table, func(b int32) bool { return w.users(b) > 1 }) {
 			w.show(apart)
 		}
 		w.pool.Quarantine(h.table)
 		for _, b := range h.table {
-			w.mem.used[b] = w.holds(b) > 1
+			w.mem.used[b] = w.users(b) > 1
 		}
 		w.apart = append(w.apart, h.table)
 		*h = holder{lives: h.lives}
@@ -275,7 +275,7 @@ func (s *Holders) freed(w *HolderWorld, freed, table []int32) error {
 
 func (s *Holders) check(w *HolderWorld) error {
 	for b := range int32(s.scope.Blocks) {
-		if got, want := w.pool.Holders(b), w.holds(b); got != want {
+		if got, want := w.pool.Holders(b), w.users(b); got != want {
 			return fmt.Errorf("RELEASE: the pool says that %d hold block %d, %d do", got, b, want)
 		}
 	}

@@ -3,7 +3,6 @@ package poolsim
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"baton/core/decode"
 	"baton/core/room"
@@ -133,9 +132,17 @@ func (s *Locals) Apply(w *LocalWorld, e Event) error {
 	return s.home(w, e.Room)
 }
 
-func (w *LocalWorld) held(b int32) bool {
-	return slices.ContainsFunc(w.rooms, func(r localRoom) bool { return slices.Contains(r.table, b) })
+// users counts the rooms that have a block in their table.
+func (w *LocalWorld) users(b int32) (n int) {
+	for i := range w.rooms {
+		if slices.Contains(w.rooms[i].table, b) {
+			n++
+		}
+	}
+	return n
 }
+
+func (w *LocalWorld) held(b int32) bool { return w.users(b) > 0 }
 
 // written says that the outstanding step writes to a block.
 func (w *LocalWorld) written(b int32) bool {
@@ -229,29 +236,12 @@ func (s *Locals) moved(w *LocalWorld, id room.ID) error {
 	if !slices.Equal(table[:old], r.table) {
 		return fmt.Errorf("OWN: the table of room %d was %v and is %v", id, r.table, table)
 	}
-	for i, b := range table[old:] {
-		if old+i < found {
-			if !w.mem.used[b] {
-				return fmt.Errorf("QUIET: room %d finds block %d, which is free", id, b)
-			}
-			if w.show(hit); w.held(b) {
-				w.show(shared)
-			}
-			if r.retracted {
-				w.show(refound)
-			}
-			continue
-		}
-		if w.held(b) || w.written(b) {
-			return fmt.Errorf("QUIET: block %d is given to room %d while somebody uses it", b, id)
-		}
-		evicted, err := w.mem.give(b, w.held)
-		if err != nil {
-			return err
-		}
-		if evicted {
-			w.show(wasEvicted)
-		}
+	seen, err := w.mem.enters(id, table, old, found, w.held, w.written)
+	if err != nil {
+		return err
+	}
+	if w.shows |= seen; r.retracted && seen>>hit&1 == 1 {
+		w.show(refound)
 	}
 	r.table, r.left = table, nil
 	return w.mem.holds(s.scope.Prompts[id-1], table, found)
@@ -275,17 +265,8 @@ func (s *Locals) begin(w *LocalWorld) error {
 		if err := w.mem.holds(prompt, r.table, min(from, len(prompt))); err != nil {
 			return err
 		}
-		for _, b := range it.Blocks[from:room.BlocksFor(int(it.To))] {
-			users := 0
-			for k := range w.rooms {
-				if slices.Contains(w.rooms[k].table, b) {
-					users++
-				}
-			}
-			if users != 1 || w.written(b) {
-				return fmt.Errorf("OWN: room %d writes to block %d, which others use", it.Room, b)
-			}
-			w.mem.bytes[b] = ""
+		if err := w.mem.begin(it.Room, it.Blocks[from:room.BlocksFor(int(it.To))], w.users, w.written); err != nil {
+			return err
 		}
 	}
 	w.step = w.starts
@@ -298,12 +279,8 @@ func (s *Locals) home(w *LocalWorld, fails room.ID) error {
 		it := &w.step[i]
 		ok := it.Room != fails
 		ev.Results = append(ev.Results, decode.Result{Room: it.Room, OK: ok, Finished: ok && !it.Prefill && w.rooms[it.Room-1].emitted+1 == s.scope.Output})
-		prompt := s.scope.Prompts[it.Room-1]
-		for n := int(it.From) / room.BlockTokens; ok && it.Prefill && n < min(int(it.To)/room.BlockTokens, len(prompt)); n++ {
-			w.mem.fill(prompt, it.Blocks, n)
-			if b, found := w.core.Found(keyOf(prompt[:n+1])); found && b != it.Blocks[n] {
-				w.show(private)
-			}
+		if ok && it.Prefill && w.mem.compute(s.scope.Prompts[it.Room-1], it.Blocks, it.From, it.To, w.core.Found) {
+			w.show(private)
 		}
 	}
 	w.step = nil
@@ -314,10 +291,8 @@ func (s *Locals) Key(w *LocalWorld, b []byte) []byte {
 	b = w.core.AppendState(b)
 	for i := range w.rooms {
 		r, prompt := &w.rooms[i], s.scope.Prompts[i]
-		b = append(b, flag(r.came)|flag(r.ended)<<1|flag(r.begins)<<2|flag(r.retracted)<<3|flag(r.harmed)<<4, byte(r.emitted), byte(len(r.table)))
-		for n, x := range r.table {
-			b = append(b, flag(n < len(prompt) && w.mem.bytes[x] == prompt[:min(n+1, len(prompt))]))
-		}
+		b = append(b, flag(r.came)|flag(r.ended)<<1|flag(r.begins)<<2|flag(r.retracted)<<3|flag(r.harmed)<<4, byte(r.emitted))
+		b = w.mem.appendHolds(b, prompt, r.table)
 	}
 	return append(b, byte(len(w.step)))
 }
@@ -329,7 +304,7 @@ func (s *Locals) Shows(w *LocalWorld) uint64         { return w.shows }
 func (s *Locals) Name(_ *LocalWorld, e Event) string { return (*Prefills)(nil).Name(nil, e) }
 
 func (s *Locals) Columns() []string {
-	return (&Prefills{PrefillScope{Prompts: s.scope.Prompts}}).Columns()
+	return columns(s.scope.Prompts)
 }
 
 func (s *Locals) Cells(w *LocalWorld, dst []string) []string {
@@ -343,11 +318,4 @@ func (s *Locals) Cells(w *LocalWorld, dst []string) []string {
 	return append(dst, w.mem.String())
 }
 
-func (s *Locals) Stuck(w *LocalWorld) string {
-	var what []string
-	w.core.Rooms(func(v room.View) bool {
-		what = append(what, fmt.Sprintf("room %d stays in %s and waits for %s", v.Room, v.Phase, v.WaitsFor))
-		return true
-	})
-	return strings.Join(what, "; ")
-}
+func (s *Locals) Stuck(w *LocalWorld) string { return stuck(w.core.Rooms) }

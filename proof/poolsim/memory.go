@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"baton/core/blocks"
+	"baton/core/room"
 )
 
 // keyOf is the key of a prefix: its letters, so that charts can be read and no two are equal.
@@ -44,6 +45,38 @@ func (m *memory) holds(prompt string, table []int32, n int) error {
 	return nil
 }
 
+// appendHolds appends for each block of a table whether it holds the prompt.
+func (m *memory) appendHolds(b []byte, prompt string, table []int32) []byte {
+	b = append(b, byte(len(table)))
+	for n, x := range table {
+		b = append(b, flag(n < len(prompt) && m.bytes[x] == prompt[:min(n+1, len(prompt))]))
+	}
+	return b
+}
+
+// begin begins a room's part of a step: what it writes to holds nothing known until it is home.
+func (m *memory) begin(id room.ID, list []int32, users func(b int32) int, busy func(b int32) bool) error {
+	for _, b := range list {
+		if users(b) != 1 || busy(b) {
+			return fmt.Errorf("OWN: room %d writes to block %d, which others use", id, b)
+		}
+		m.bytes[b] = ""
+	}
+	return nil
+}
+
+// compute is what a step leaves in the blocks that it filled, from one token of a table to
+// another, and says whether it made a second copy of what can be found.
+func (m *memory) compute(prompt string, table []int32, from, to int32, found func(blocks.Key) (int32, bool)) (private bool) {
+	for n := int(from) / room.BlockTokens; n < min(int(to)/room.BlockTokens, len(prompt)); n++ {
+		m.fill(prompt, table, n)
+		if b, ok := found(keyOf(prompt[:n+1])); ok && b != table[n] {
+			private = true
+		}
+	}
+	return private
+}
+
 // fill is what a computation leaves in block n of a table: the prefix, if what it read was the
 // prefix before it.
 func (m *memory) fill(prompt string, table []int32, n int) {
@@ -68,6 +101,33 @@ func (m *memory) give(b int32, held func(b int32) bool) (evicted bool, err error
 		}
 	}
 	return true, nil
+}
+
+// enters notes the blocks that a room gets behind the old ones of its table: found ones were there
+// before, the others are fresh, and nobody may be busy in them. It returns what that shows.
+func (m *memory) enters(id room.ID, table []int32, old, found int, held, busy func(b int32) bool) (seen uint64, err error) {
+	for i, b := range table[old:] {
+		if old+i < found {
+			if !m.used[b] {
+				return 0, fmt.Errorf("QUIET: room %d finds block %d, which is free", id, b)
+			}
+			if seen |= 1 << hit; held(b) {
+				seen |= 1 << shared
+			}
+			continue
+		}
+		if held(b) || busy(b) {
+			return 0, fmt.Errorf("QUIET: block %d is given to room %d while somebody uses it", b, id)
+		}
+		evicted, err := m.give(b, held)
+		if err != nil {
+			return 0, err
+		}
+		if evicted {
+			seen |= 1 << wasEvicted
+		}
+	}
+	return seen, nil
 }
 
 // checked compares what can be found with what is there, and the pool's count with the world's.

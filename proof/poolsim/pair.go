@@ -180,7 +180,7 @@ func (s *Pairs) Apply(w *PairWorld, e Event) error {
 		return s.arrives(w, i)
 	}
 	for k, b := range x.blocks {
-		if w.written(b) || len(s.users(w, b)) != 1 {
+		if w.written(b) || w.users(b) != 1 {
 			return fmt.Errorf("OWN: chunk %d of room %d is placed into block %d, which others use", x.chunk, id, b)
 		}
 		w.mem.bytes[b] = x.bytes[k]
@@ -198,24 +198,8 @@ func (s *Pairs) asked(id room.ID) string {
 }
 
 // leaseOf: decode gives leases in the order in which rooms get blocks; a room has one at most.
-func (w *PairWorld) leaseOf(id room.ID) (l room.Lease) {
-	w.core.Rooms(func(v room.View) bool {
-		if v.Room == id {
-			l = v.Lease
-		}
-		return l == room.Lease{}
-	})
-	return l
-}
-
-// users are the rooms of decode that hold a block.
-func (s *Pairs) users(w *PairWorld, b int32) (all []int) {
-	for i := range w.rooms {
-		if slices.Contains(w.rooms[i].table, b) {
-			all = append(all, i)
-		}
-	}
-	return all
+func (w *PairWorld) leaseOf(id room.ID) room.Lease {
+	return leaseIn(w.core.Rooms, id)
 }
 
 // arrives asks decode for a place. The bytes are what they were when they left, and the source is
@@ -246,12 +230,12 @@ func (s *Pairs) arrives(w *PairWorld, i int) error {
 	} else {
 		w.flight = slices.Delete(w.flight, i, i+1)
 	}
-	return s.feedP(w, prefill.Event{Kind: prefill.WriteDone, Room: x.room, Lease: s.leaseP(w, x.room), Chunk: x.chunk, OK: true})
+	return s.feedP(w, prefill.Event{Kind: prefill.WriteDone, Room: x.room, Lease: leaseIn(w.source.Rooms, x.room), Chunk: x.chunk, OK: true})
 }
 
-// leaseP is the lease of a room at prefill.
-func (s *Pairs) leaseP(w *PairWorld, id room.ID) (l room.Lease) {
-	w.source.Rooms(func(v room.View) bool {
+// leaseIn is the lease of a room in a core.
+func leaseIn(rooms func(yield func(room.View) bool), id room.ID) (l room.Lease) {
+	rooms(func(v room.View) bool {
 		if v.Room == id {
 			l = v.Lease
 		}
@@ -321,9 +305,8 @@ func (s *Pairs) sourceHome(w *PairWorld, fails room.ID) error {
 		it := &w.sstep[i]
 		ok := it.Room != fails
 		ev.Results = append(ev.Results, prefill.Result{Room: it.Room, OK: ok})
-		prompt := s.asked(it.Room)
-		for n := int(it.From) / room.BlockTokens; ok && n < min(int(it.To)/room.BlockTokens, len(prompt)); n++ {
-			w.smem.fill(prompt, it.Blocks, n)
+		if ok {
+			w.smem.compute(s.asked(it.Room), it.Blocks, it.From, it.To, w.source.Found)
 		}
 	}
 	w.sstep = nil

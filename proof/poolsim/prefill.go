@@ -91,10 +91,20 @@ func (s *Prefills) tokens(id room.ID) int {
 
 func leaseOf(id room.ID) room.Lease { return room.Lease{Boot: 1, Seq: uint64(id)} }
 
-// held says that a room has a block in its table.
-func (w *PrefillWorld) held(b int32) bool {
-	return slices.ContainsFunc(w.rooms, func(r prefillRoom) bool { return slices.Contains(r.table, b) })
+// users counts the rooms that have a block in their table.
+func (w *PrefillWorld) users(b int32) (n int) {
+	for i := range w.rooms {
+		if slices.Contains(w.rooms[i].table, b) {
+			n++
+		}
+	}
+	return n
 }
+
+func (w *PrefillWorld) held(b int32) bool { return w.users(b) > 0 }
+
+// busy says that a write or the outstanding step is in a block.
+func (w *PrefillWorld) busy(b int32) bool { return w.read(b) || w.written(b) }
 
 func (w *PrefillWorld) read(b int32) bool {
 	return slices.ContainsFunc(w.writes, func(x writing) bool { return slices.Contains(x.blocks, b) })
@@ -111,12 +121,34 @@ func (w *PrefillWorld) written(b int32) bool {
 func (s *Prefills) feed(w *PrefillWorld, ev prefill.Event) error {
 	w.out.Reset()
 	w.core.Step(0, ev, &w.out)
+	had := uint64(0) // rooms with blocks before the event
+	for i := range w.rooms {
+		had |= uint64(flag(w.rooms[i].table != nil)) << i
+	}
 	for i := range w.out.List {
 		if err := s.do(w, &w.out.List[i]); err != nil {
 			return err
 		}
 	}
+	if err := w.inTurn(had); err != nil {
+		return err
+	}
 	return w.mem.checked(s.scope.Prompts, w.core.Blocks(), w.core.Found, w.held)
+}
+
+// inTurn checks who got blocks: nobody before one who came earlier and waits for them.
+func (w *PrefillWorld) inTurn(had uint64) (err error) {
+	waits := room.ID(0)
+	w.core.Rooms(func(v room.View) bool { // in order of arrival
+		switch i := v.Room - 1; {
+		case v.Phase == prefill.Queued.String():
+			waits = v.Room
+		case waits != 0 && w.rooms[i].table != nil && had>>i&1 == 0:
+			err = fmt.Errorf("TURN: room %d gets blocks before room %d, which came earlier", v.Room, waits)
+		}
+		return err == nil
+	})
+	return err
 }
 
 func (s *Prefills) do(w *PrefillWorld, x *prefill.Effect) error {
@@ -163,29 +195,11 @@ func (s *Prefills) write(w *PrefillWorld, x *prefill.Effect) error {
 // enters notes the table of a room, of which found blocks were there before.
 func (s *Prefills) enters(w *PrefillWorld, id room.ID, table []int32, found int) error {
 	r := &w.rooms[id-1]
-	old := len(r.table)
-	for i, b := range table[old:] {
-		if old+i < found {
-			if !w.mem.used[b] {
-				return fmt.Errorf("QUIET: room %d finds block %d, which is free", id, b)
-			}
-			w.show(hit)
-			if w.held(b) {
-				w.show(shared)
-			}
-			continue
-		}
-		if w.held(b) || w.read(b) || w.written(b) {
-			return fmt.Errorf("QUIET: block %d is given to room %d while somebody uses it", b, id)
-		}
-		evicted, err := w.mem.give(b, w.held)
-		if err != nil {
-			return err
-		}
-		if evicted {
-			w.show(wasEvicted)
-		}
+	seen, err := w.mem.enters(id, table, len(r.table), found, w.held, w.busy)
+	if err != nil {
+		return err
 	}
+	w.shows |= seen
 	r.table, r.found = table, found
 	return w.mem.holds(s.scope.Prompts[id-1], table, found)
 }
@@ -210,17 +224,8 @@ func (s *Prefills) starts(w *PrefillWorld, items []prefill.StepItem) error {
 		if err := w.mem.holds(prompt, r.table, from); err != nil {
 			return err
 		}
-		for _, b := range it.Blocks[from:room.BlocksFor(int(it.To))] {
-			users := 0
-			for k := range w.rooms {
-				if slices.Contains(w.rooms[k].table, b) {
-					users++
-				}
-			}
-			if users != 1 || w.read(b) || w.written(b) {
-				return fmt.Errorf("OWN: room %d writes to block %d, which others use", it.Room, b)
-			}
-			w.mem.bytes[b] = ""
+		if err := w.mem.begin(it.Room, it.Blocks[from:room.BlocksFor(int(it.To))], w.users, w.busy); err != nil {
+			return err
 		}
 	}
 	w.step = items
@@ -235,12 +240,8 @@ func (s *Prefills) home(w *PrefillWorld, fails room.ID) error {
 		it := &w.step[i]
 		ok := it.Room != fails
 		ev.Results = append(ev.Results, prefill.Result{Room: it.Room, OK: ok})
-		prompt := s.scope.Prompts[it.Room-1]
-		for n := int(it.From) / room.BlockTokens; ok && n < min(int(it.To)/room.BlockTokens, len(prompt)); n++ {
-			w.mem.fill(prompt, it.Blocks, n)
-			if b, found := w.core.Found(keyOf(prompt[:n+1])); found && b != it.Blocks[n] {
-				w.show(private)
-			}
+		if ok && w.mem.compute(s.scope.Prompts[it.Room-1], it.Blocks, it.From, it.To, w.core.Found) {
+			w.show(private)
 		}
 	}
 	w.step = nil
@@ -256,7 +257,7 @@ func (s *Prefills) freed(w *PrefillWorld, x *prefill.Effect) error {
 		if !slices.Contains(table, b) || !w.mem.used[b] {
 			return fmt.Errorf("RELEASE: room %d frees block %d, which is not its own", x.Room, b)
 		}
-		if w.held(b) || w.read(b) || w.written(b) {
+		if w.held(b) || w.busy(b) {
 			return fmt.Errorf("QUIET: block %d is freed while somebody uses it", b)
 		}
 		w.mem.used[b] = false

@@ -22,8 +22,8 @@ func Scopes() []Named {
 	with := func(sc PrefillScope, f func(*PrefillScope)) *PrefillScope { f(&sc); return &sc }
 	found := []string{"success", "hit", "success after a hit", "failed step", "abort in mid-prefill"}
 	and := func(more ...string) []string { return append(found[:len(found):len(found)], more...) }
-	holders := []string{"success", "hit", "shared by two", "evicted", "private copy", "abort in mid-prefill", "quarantined while shared", "cleared"}
-	pair := []string{"success", "hit", "shared by two", "private copy", "quarantined while shared", "cleared"}
+	three := []string{"success", "hit", "shared by two", "evicted", "private copy", "abort in mid-prefill", "quarantined while shared", "cleared"}
+	two := []string{"success", "hit", "shared by two", "private copy", "quarantined while shared", "cleared"}
 	locals := func(tail, output, blocks, ahead int, prompts ...string) *LocalScope {
 		return &LocalScope{Prompts: prompts, Tail: tail, Output: output, Blocks: blocks, Running: len(prompts), Chunk: 1, Ahead: ahead, Abort: true, StepFails: true}
 	}
@@ -41,12 +41,15 @@ func Scopes() []Named {
 		// Two prompts in one step.
 		{Name: "prefill PROMPT steps of two", Options: ask(explore.PROMPT, and("shared by two", "evicted")...),
 			Prefill: with(prefills("ab", "ab", "xy"), func(sc *PrefillScope) { sc.Blocks, sc.Chunk = 6, 2 })},
+		// What the second lacks does not fit into a step behind the first, what the third lacks would.
+		{Name: "prefill PROMPT in turn", Options: ask(explore.PROMPT, "success", "hit", "shared by two", "success after a hit"),
+			Prefill: &PrefillScope{Prompts: []string{"a", "x", "a"}, Tail: 1, Blocks: 5, Running: 3, Chunk: 1}},
 		// A Prealloc that is lost leaves a room to its deadline.
 		{Name: "prefill TERM lost", Options: ask(explore.TERM, and("evicted", "deadline")...),
 			Prefill: with(prefills("ab", "ac", "x"), func(sc *PrefillScope) { sc.Blocks, sc.WriteFails, sc.Lose = 4, true, true })},
-		{Name: "holder PROMPT two", Options: ask(explore.PROMPT, pair...),
+		{Name: "holder PROMPT two", Options: ask(explore.PROMPT, two...),
 			Holder: &HolderScope{Prompts: []string{"ab", "abc"}, Lives: 2, Blocks: 5, Quarantine: true}},
-		{Name: "holder PROMPT three", Options: ask(explore.PROMPT, holders...),
+		{Name: "holder PROMPT three", Options: ask(explore.PROMPT, three...),
 			Holder: &HolderScope{Prompts: []string{"ab", "abc", "x"}, Lives: 2, Blocks: 5, Quarantine: true}},
 		// Rooms that prefill where they generate.
 		{Name: "local PROMPT three", Options: ask(explore.PROMPT, kept...), Local: locals(0, 2, 5, 0, "ab", "ab", "x")},
@@ -67,7 +70,7 @@ func Scopes() []Named {
 			Prefill: with(prefills("ab", "ac", "x", "ab"), func(sc *PrefillScope) { sc.WriteFails = true })},
 		{Name: "prefill TERM four rooms", Nightly: true, Options: ask(explore.TERM, and("shared by two", "evicted", "deadline")...),
 			Prefill: with(prefills("ab", "ac", "x", "ab"), func(sc *PrefillScope) { sc.Lose = true })},
-		{Name: "holder PROMPT four", Nightly: true, Options: ask(explore.PROMPT, holders...),
+		{Name: "holder PROMPT four", Nightly: true, Options: ask(explore.PROMPT, three...),
 			Holder: &HolderScope{Prompts: []string{"ab", "abc", "ac", "x"}, Lives: 2, Blocks: 5, Quarantine: true}},
 	}
 }
