@@ -1,13 +1,17 @@
 package recorder
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"sync"
 )
 
 // Suffix ends the name of every trace.
@@ -67,20 +71,57 @@ func create(dir string, l Life) (*os.File, error) {
 // Build names the build of this process: a trace is checked against the code that made it.
 func Build() string { return build() }
 
-// build is the revision, with a plus when it was changed since; "unknown" when Go was not told.
-func build() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
+var build = sync.OnceValue(func() string {
+	var settings []debug.BuildSetting
+	if info, ok := debug.ReadBuildInfo(); ok {
+		settings = info.Settings
 	}
-	revision, changed := "unknown", ""
-	for _, s := range info.Settings {
+	return buildOf(settings, executable)
+})
+
+// buildUnknown stands for a revision that Go was not told.
+const buildUnknown = "unknown"
+
+// buildOf is the revision. When it is not known, or the tree was changed since, two builds can have
+// the same: then what is executed tells them apart.
+func buildOf(settings []debug.BuildSetting, open func() (io.ReadCloser, error)) string {
+	revision, changed := buildUnknown, false
+	for _, s := range settings {
 		switch {
 		case s.Key == "vcs.revision":
-			revision = s.Value
-		case s.Key == "vcs.modified" && s.Value == "true":
-			changed = "+"
+			revision = s.Value[:min(len(s.Value), 12)]
+		case s.Key == "vcs.modified":
+			changed = s.Value == "true"
 		}
 	}
-	return revision[:min(len(revision), 12)] + changed
+	if revision != buildUnknown && !changed {
+		return revision
+	}
+	return revision + "+" + digestOf(open)
+}
+
+// digestOf names the program by what is in its file, or is empty.
+func digestOf(open func() (io.ReadCloser, error)) string {
+	f, err := open()
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return ""
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:6])
+}
+
+// executable opens the program that runs, also when another has its name by now.
+func executable() (io.ReadCloser, error) {
+	if f, err := os.Open("/proc/self/exe"); err == nil {
+		return f, nil
+	}
+	name, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return os.Open(name)
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Version is the format of the file. Fields and kinds of cores may come and go without a new one.
@@ -37,9 +39,18 @@ func ParseHeader(b []byte) (Header, error) {
 		return h, fmt.Errorf("recorder: the first line is not the head of a trace; one is written by --record")
 	}
 	if h.Version != Version {
-		return h, fmt.Errorf("recorder: a trace of format %d, this build reads %d: replay it with the build that wrote it, %s", h.Version, Version, h.Build)
+		return h, fmt.Errorf("recorder: a trace of format %d, this build reads %d: replay it with the build that wrote it, %s", h.Version, Version, Printable(h.Build))
 	}
 	return h, nil
+}
+
+// Printable is a text from a file as it may go to a terminal: in quotes, with what cannot be
+// printed written out, if there is any such thing in it.
+func Printable(s string) string {
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return s
+	}
+	return strconv.Quote(s)
 }
 
 // End says why a file ends where it does.

@@ -103,9 +103,8 @@ func open[E, X any](dir string, l Life, core string, config json.RawMessage) (*R
 		r.wrote = len(r.buf)
 		err = r.flush()
 	}
-	if err != nil {
-		file.Close()
-		return nil, fmt.Errorf("recorder: %w", err)
+	if err != nil { // a file without a head is no trace, and counts in its directory all the same
+		return nil, fmt.Errorf("recorder: %w", errors.Join(err, file.Close(), os.Remove(file.Name())))
 	}
 	go r.write()
 	return r, nil

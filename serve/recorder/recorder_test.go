@@ -3,10 +3,12 @@ package recorder
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -276,6 +278,40 @@ func TestADirectoryIsBoundedAndSaysSo(t *testing.T) {
 	}
 	if _, err := NewRelay(filepath.Join(file, "in"), life("gateway"), relay.Limits{}); err == nil {
 		t.Error("a file for a directory was taken")
+	}
+}
+
+// TestAFileWithoutAHeadIsTakenAway: as on a disk that is full.
+func TestAFileWithoutAHeadIsTakenAway(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := open[prefill.Event, prefill.Effect](dir, life("prefill"), CorePrefill, []byte("{no config")); err == nil {
+		t.Error("a head that cannot be written was")
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// TestBuildsOfOneRevisionAreToldApart when the revision is not all that they were built from.
+func TestBuildsOfOneRevisionAreToldApart(t *testing.T) {
+	program := func(is string) func() (io.ReadCloser, error) {
+		return func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(is)), nil }
+	}
+	settings := func(modified string) []debug.BuildSetting {
+		return []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: modified}}
+	}
+	for _, c := range []struct {
+		settings []debug.BuildSetting
+		begins   string
+		alike    bool
+	}{{nil, "unknown+", false}, {settings("true"), "0123456789ab+", false}, {settings("false"), "0123456789ab", true}} {
+		one, same, other := buildOf(c.settings, program("a")), buildOf(c.settings, program("a")), buildOf(c.settings, program("b"))
+		if one != same || one == other != c.alike || !strings.HasPrefix(one, c.begins) {
+			t.Errorf("%v: %s, %s, %s", c.settings, one, same, other)
+		}
+	}
+	if b := buildOf(nil, executable); len(b) != len("unknown+")+12 || !strings.HasPrefix(Build(), "unknown+") && strings.HasPrefix(b, Build()) {
+		t.Errorf("this program is %s", b)
 	}
 }
 
