@@ -7,8 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +32,8 @@ they ended, and the one that took longest.
 
 Of several files it also holds that what the processes heard of each other is what they
 said: messages between workers, legs and their ends. Who was killed may have said more than
-is in its file; clocks must agree within 0.1 s for that to be known.
+is in its file; clocks must agree within 0.1 s for that to be known. A second file of one life
+of a process is refused.
 
 With --room or --rid it draws one room, or all rooms of one request, out of all
 files that know it: a line for each step, in the order of the wall clocks of their
@@ -42,7 +45,7 @@ be cut. A trace belongs to the build that wrote it: another may decide otherwise
 right, and a difference says so.
 
 Exit codes: 0 the cores did the same, 2 one did not, or heard what nobody said, 1 a file
-cannot be read, 4 the command makes no sense.`,
+cannot be read or the report not be written, 4 the command makes no sense.`,
 		Example: `  baton serve --record traces                  # and use it; Ctrl-C
   baton replay traces
   baton replay traces --rid my-request-17      # what happened to it, everywhere
@@ -53,7 +56,14 @@ cannot be read, 4 the command makes no sense.`,
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error { return p.run(c.OutOrStdout(), args) },
+		RunE: func(c *cobra.Command, args []string) error {
+			for _, flag := range []string{"room", "rid"} {
+				if c.Flags().Changed(flag) && c.Flag(flag).Value.String() == "" {
+					return exitError{exitUsage, fmt.Errorf("replay: --%s \"\" names none: leave it out to check, or say which to draw", flag)}
+				}
+			}
+			return p.run(c.OutOrStdout(), args)
+		},
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return exitError{exitUsage, fmt.Errorf("replay: %w; see `baton replay --help`", err)}
@@ -86,96 +96,196 @@ func (p replayPlan) film() (*replay.Film, error) {
 func (p replayPlan) run(out io.Writer, args []string) error {
 	film, err := p.film()
 	if err != nil {
-		return exitError{exitUsage, err}
+		return exitError{exitUsage, seen{err}}
 	}
-	files, err := traces(args)
+	files, unread, err := traces(args)
 	if err != nil {
-		return err
+		return seen{err}
 	}
-	post := replay.NewPost()
-	check := post.Watch
 	if film != nil {
-		check = film.Watch
-	}
-	began, events, bytes, differ, read := time.Now(), 0, int64(0), 0, 0
-	var unread []error
-	for _, f := range files {
-		r, err := check(f)
-		if err != nil {
-			unread = append(unread, err)
-			continue
-		}
-		read++
-		events, bytes = events+r.Events, bytes+r.Bytes
-		if film == nil || r.Differs != nil || r.Panic != "" || r.End == recorder.EndOverrun {
-			fmt.Fprintln(out, r) // with a film the clean ones are a number only
-		}
-		if r.Differs != nil {
-			differ++
-			chart, err := r.Differs.Draw(r)
-			if err != nil {
-				unread = append(unread, err)
+		for _, f := range files {
+			if !f.info.Mode().IsRegular() {
+				return exitError{exitUsage, seen{fmt.Errorf("replay: %s is %s: a film needs a file that can be read twice", f.name, sort(f.info))}}
 			}
-			fmt.Fprint(out, chart)
 		}
 	}
-	took := max(time.Since(began).Seconds(), 1e-9)
-	verdict := "the cores did again what they did"
-	if differ > 0 {
-		verdict = fmt.Sprintf("%d DIFFER", differ)
+	s := showing{paper: &paper{w: out}, film: film, post: replay.NewPost(), unread: unread}
+	began := time.Now()
+	for _, f := range files {
+		s.check(f.name)
 	}
-	if read > 0 {
-		fmt.Fprintf(out, "%s, %s, %.1f MB in %.1f s (%.0f events/s): %s\n", count(read, "file"), count(events, "event"), float64(bytes)/1e6, took, float64(events)/took, verdict)
+	s.sum(time.Since(began), p.room+p.rid)
+	if s.paper.err != nil {
+		s.unread = append(s.unread, fmt.Errorf("replay: the report is not whole: %w", s.paper.err))
 	}
-	if film == nil && read > 1 {
-		mail := post.Judge()
-		fmt.Fprintln(out, mail)
-		differ += len(mail.Unsaid)
+	if err = errors.Join(s.unread...); err != nil {
+		err = seen{err}
 	}
-	if film != nil {
-		chart, err := film.Draw()
-		if errors.Is(err, replay.ErrNotThere) {
-			err = fmt.Errorf("%w: %s%s", err, p.room, p.rid)
-		}
-		unread = append(unread, err)
-		fmt.Fprint(out, chart)
-	}
-	if err = errors.Join(unread...); differ > 0 {
+	if s.differ > 0 {
 		return exitError{exitBroken, err}
 	}
 	return err
 }
 
-// traces are the files that are named, and those of the directories that are.
-func traces(args []string) (files []string, err error) {
+// showing is what has been read and shown.
+type showing struct {
+	paper  *paper
+	film   *replay.Film // nil: all that is clean is a line
+	post   *replay.Post
+	read   int // files
+	events int
+	bytes  int64
+	differ int
+	unread []error
+}
+
+// check reads a file and shows what is to be said of it alone.
+func (s *showing) check(file string) {
+	check := s.post.Watch
+	if s.film != nil {
+		check = s.film.Watch
+	}
+	r, err := check(file)
+	if err != nil {
+		s.unread = append(s.unread, err)
+		return
+	}
+	s.read++
+	s.events, s.bytes = s.events+r.Events, s.bytes+r.Bytes
+	if s.film == nil || r.Differs != nil || r.Panic != "" || r.End == recorder.EndOverrun {
+		fmt.Fprintln(s.paper, r) // with a film the clean ones are a number only
+	}
+	if r.Differs != nil {
+		s.differ++
+		chart, err := r.Differs.Draw(r)
+		if err != nil {
+			s.unread = append(s.unread, err)
+		}
+		fmt.Fprint(s.paper, chart)
+	}
+}
+
+// sum shows what all files are together, and the film of what was asked for.
+func (s *showing) sum(took time.Duration, asked string) {
+	verdict := "the cores did again what they did"
+	if s.differ > 0 {
+		verdict = fmt.Sprintf("%d DIFFER", s.differ)
+	}
+	if s.read > 0 {
+		seconds := max(took.Seconds(), 1e-9)
+		fmt.Fprintf(s.paper, "%s, %s, %.1f MB in %.1f s (%.0f events/s): %s\n", count(s.read, "file"), count(s.events, "event"), float64(s.bytes)/1e6, seconds, float64(s.events)/seconds, verdict)
+	}
+	if s.film == nil && s.read > 1 {
+		mail := s.post.Judge()
+		fmt.Fprintln(s.paper, mail)
+		s.differ += len(mail.Unsaid)
+	}
+	if s.film != nil {
+		chart, err := s.film.Draw()
+		if errors.Is(err, replay.ErrNotThere) {
+			err = fmt.Errorf("%w: %s", err, recorder.Printable(asked))
+		}
+		s.unread = append(s.unread, err)
+		fmt.Fprint(s.paper, chart)
+	}
+}
+
+// paper is what the report goes to. Files come from elsewhere, and nothing in them speaks to the
+// terminal. It keeps the first error.
+type paper struct {
+	w   io.Writer
+	err error
+}
+
+func (s *paper) Write(b []byte) (int, error) {
+	if s.err == nil {
+		_, s.err = io.WriteString(s.w, visible(string(b)))
+	}
+	return len(b), s.err
+}
+
+// seen is an error for the terminal.
+type seen struct{ err error }
+
+func (e seen) Error() string { return visible(e.err.Error()) }
+func (e seen) Unwrap() error { return e.err }
+
+// visible writes out what cannot be printed, but the ends of lines.
+func visible(text string) string {
+	var b strings.Builder
+	for len(text) > 0 {
+		r, n := utf8.DecodeRuneInString(text)
+		if r == '\n' || strconv.IsPrint(r) && (r != utf8.RuneError || n > 1) {
+			b.WriteString(text[:n])
+		} else {
+			quoted := strconv.Quote(text[:n])
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		text = text[n:]
+	}
+	return b.String()
+}
+
+// trace is a file to be read.
+type trace struct {
+	name string
+	info os.FileInfo
+}
+
+// traces are the files that are named, and those of the directories that are, each once, whatever
+// its names. What is in a directory and cannot be read there is in unread.
+func traces(args []string) (files []trace, unread []error, err error) {
+	add := func(name string, info os.FileInfo) {
+		if !slices.ContainsFunc(files, func(f trace) bool { return os.SameFile(f.info, info) }) {
+			files = append(files, trace{filepath.Clean(name), info})
+		}
+	}
 	for _, a := range args {
 		info, err := os.Stat(a)
 		if err != nil {
-			return nil, fmt.Errorf("replay: %w", err)
-		}
-		add := func(file string) {
-			if file = filepath.Clean(file); !slices.Contains(files, file) { // named twice, it is read once
-				files = append(files, file)
-			}
+			return nil, nil, fmt.Errorf("replay: %w", err)
 		}
 		if !info.IsDir() {
-			add(a)
+			add(a, info)
 			continue
 		}
 		entries, err := os.ReadDir(a)
 		if err != nil {
-			return nil, fmt.Errorf("replay: %w", err)
+			return nil, nil, fmt.Errorf("replay: %w", err)
 		}
 		found := false
 		for _, e := range entries {
-			if strings.HasSuffix(e.Name(), recorder.Suffix) {
-				found = true
-				add(filepath.Join(a, e.Name()))
+			if !strings.HasSuffix(e.Name(), recorder.Suffix) {
+				continue
+			}
+			found = true
+			name := filepath.Join(a, e.Name())
+			info, err := os.Stat(name)
+			switch {
+			case err != nil:
+				unread = append(unread, fmt.Errorf("replay: %w", err))
+			case !info.Mode().IsRegular(): // a pipe would keep us waiting for ever
+				unread = append(unread, fmt.Errorf("replay: %s is %s and no file: not read; name it to read it", recorder.Printable(name), sort(info)))
+			default:
+				add(name, info)
 			}
 		}
 		if !found {
-			return nil, fmt.Errorf("replay: %s has no file that ends in %s", a, recorder.Suffix)
+			return nil, nil, fmt.Errorf("replay: %s has no file that ends in %s", a, recorder.Suffix)
 		}
 	}
-	return files, nil
+	return files, unread, nil
+}
+
+// sort says what is no regular file.
+func sort(info os.FileInfo) string {
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		return "a directory"
+	case mode&os.ModeNamedPipe != 0:
+		return "a pipe"
+	case mode&os.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
 }

@@ -83,6 +83,9 @@ Twice: everything stops at once. Exit codes: 0 every request ended, 1 some did n
   baton serve --listen 0.0.0.0:8080 --max-running 64 --request-timeout 2m`,
 		Args: noArgumentsButUnified,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := checkNamed(c); err != nil {
+				return err
+			}
 			if f.unified < 1 && c.Flags().Changed("unified") {
 				return fmt.Errorf("--unified=%d: want at least 1; without it prefill and decode workers serve", f.unified)
 			}
@@ -168,6 +171,14 @@ func (f *serveFlags) check() error {
 		return fmt.Errorf("--body-bytes %d: want %d to %d, which is what all bodies under way may have together", f.bodyBytes, bodyBytesLeast, int64(door.BytesMax))
 	}
 	return kernel.Check() // of the environment that workers inherit
+}
+
+// checkNamed refuses --record "": a variable that was not set records nothing, unnoticed.
+func checkNamed(c *cobra.Command) error {
+	if flag := c.Flags().Lookup("record"); flag.Changed && flag.Value.String() == "" {
+		return errors.New("--record \"\" names no directory: leave it out to record nothing, or name one")
+	}
+	return nil
 }
 
 // checkRecord says whether traces can be written to the directory of --record.

@@ -50,7 +50,10 @@ Twice: everything stops at once.`,
   baton worker --role prefill --http 127.0.0.1:9001 --link 127.0.0.1:9002
   baton worker --role decode --http 127.0.0.1:9003`,
 		Args: noArguments,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkNamed(cmd); err != nil {
+				return err
+			}
 			log, err := newLog(os.Stderr, level)
 			if err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"baton/core/room"
@@ -40,13 +41,15 @@ type Difference struct {
 	Event    string
 	Recorded []string // effects
 	Made     []string
-	Panic    string // what the core said, if it panicked
-	Expected bool   // the file says that the core panicked, and it did not
+	Panic    string        // what the core said, if it panicked
+	Clock    time.Duration // where the clock stood before, if it fell
+	Expected bool          // the file says that the core panicked, and it did not
 	Keys     []uint64
 }
 
 // moment is one step, for those who watch.
 type moment struct {
+	of      *Report
 	line    int
 	now     time.Duration
 	rid     string
@@ -74,13 +77,16 @@ func read(file string, in io.Reader, watch func(*moment)) (*Report, error) {
 	lines := &lines{in: bufio.NewReaderSize(in, 1<<16)}
 	first, err := lines.next()
 	if err != nil && !errors.Is(err, io.EOF) {
-		return r, fmt.Errorf("replay: %s: %w", file, err)
+		return r, fmt.Errorf("replay: %s: %w", recorder.Printable(file), err)
 	}
 	if r.Head, err = recorder.ParseHeader(first); err != nil {
 		if len(first) == 0 && lines.torn == 0 {
 			err = errors.New("the file is empty")
 		}
-		return r, fmt.Errorf("replay: %s: %w", file, err)
+		return r, fmt.Errorf("replay: %s: %w", recorder.Printable(file), err)
+	}
+	for _, text := range []*string{&r.Head.Role, &r.Head.Name, &r.Head.Boot, &r.Head.Build} {
+		*text = recorder.Printable(*text) // reports show them to a terminal
 	}
 	switch r.Head.Core {
 	case recorder.CorePrefill:
@@ -93,14 +99,18 @@ func read(file string, in io.Reader, watch func(*moment)) (*Report, error) {
 		err = fmt.Errorf("a trace of a %q core, this build has %s, %s and %s", r.Head.Core, recorder.CorePrefill, recorder.CoreDecode, recorder.CoreRelay)
 	}
 	if err != nil {
-		return r, fmt.Errorf("replay: %s: %w%s", file, err, r.foreign())
+		return r, fmt.Errorf("replay: %s: %w%s", recorder.Printable(file), err, r.foreign())
 	}
 	return r, nil
 }
 
 // foreign says that the file was written by another build, which explains what is strange in it.
 func (r *Report) foreign() string {
-	if b := recorder.Build(); r.Head.Build != b {
+	b := recorder.Build()
+	switch {
+	case r.Head.Build == b && strings.HasSuffix(b, "+"): // not even the program could be read
+		return " (which build wrote the file is not known)"
+	case r.Head.Build != b:
 		return fmt.Sprintf(" (build %s wrote the file, this is %s)", r.Head.Build, b)
 	}
 	return ""
@@ -148,7 +158,7 @@ func run[E, X any](r *Report, in *lines, fresh func(config []byte) (*machine[E, 
 		return err
 	}
 	var buf []byte
-	var began time.Duration
+	var began, clock time.Duration
 	for {
 		line, err := in.next()
 		if errors.Is(err, io.EOF) {
@@ -174,6 +184,12 @@ func run[E, X any](r *Report, in *lines, fresh func(config []byte) (*machine[E, 
 			began = l.Now
 		}
 		r.Events, r.Bytes, r.Span = r.Events+1, r.Bytes+int64(len(line))+1, l.Now-began
+		if l.Now < clock { // a core may not mind, but no driver's clock does that
+			r.Differs = differs(m, in.n, &l, nil, "")
+			r.Differs.Clock = clock
+			return nil
+		}
+		clock = l.Now
 		made, fell := attempt(m, &l)
 		if l.End == recorder.EndPanic && fell != "" {
 			r.Panic = fell
@@ -186,7 +202,7 @@ func run[E, X any](r *Report, in *lines, fresh func(config []byte) (*machine[E, 
 		}
 		tally(r, m, &l, made)
 		if watch != nil {
-			watch(momentOf(m, in.n, &l, made))
+			watch(momentOf(r, m, in.n, &l, made))
 		}
 	}
 }
@@ -206,8 +222,8 @@ func same[E, X any](m *machine[E, X], b []byte, l *recorder.Line[E, X]) bool {
 	return bytes.Equal(b, l.Wrote) || bytes.Equal(b, m.lines.AppendEffects(nil, l.Effects))
 }
 
-func momentOf[E, X any](m *machine[E, X], line int, l *recorder.Line[E, X], made []X) *moment {
-	w := &moment{line: line, now: l.Now, rid: l.RID, event: &l.Event, phase: m.phase}
+func momentOf[E, X any](r *Report, m *machine[E, X], line int, l *recorder.Line[E, X], made []X) *moment {
+	w := &moment{of: r, line: line, now: l.Now, rid: l.RID, event: &l.Event, phase: m.phase}
 	for i := range made {
 		w.effects = append(w.effects, &made[i])
 	}

@@ -10,6 +10,8 @@
 // Of several files it also holds that what their processes heard of each other is what they said
 // (Post): that is of the drivers and links, which cores do not see.
 //
+// Clocks count there too: within a file none falls, and no deadline grows on its way.
+//
 //	Y1  a file is read whole or the error says where and why it is not; a last line that was
 //	    cut, as a killed process leaves it, is no error and is reported
 //	Y2  nothing in a file makes replay crash or take memory without bound: files come from

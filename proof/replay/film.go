@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"baton/core/room"
+	"baton/proof/explore"
 	"baton/serve/recorder"
 )
 
@@ -57,10 +58,16 @@ func OfRoom(id room.ID) *Film { return &Film{room: id, rooms: []room.ID{id}} }
 // OfRequest films all rooms of a request, which has that id on every part.
 func OfRequest(rid string) *Film { return &Film{rid: rid} }
 
-// Watch replays a file and notes which rooms and requests belong to the film. It is Check.
+// Watch replays a file and notes which rooms and requests belong to the film. It is Check, and
+// refuses a second file of one life.
 func (f *Film) Watch(file string) (*Report, error) {
 	l := &reel{file: file}
 	r, err := play(file, func(m *moment) { f.link(l, m) })
+	for _, other := range f.reels {
+		if err == nil && r.Head.Boot != "" && r.life() == lifeOf(other.head) {
+			err = r.twice(other.file)
+		}
+	}
 	if err == nil {
 		l.head, l.knew = r.Head, len(f.rooms)
 		f.reels = append(f.reels, l)
@@ -225,7 +232,7 @@ func (f *Film) chart() (string, error) {
 		table = slices.Concat(table[:half], between, table[half+over:])
 	}
 	var b strings.Builder
-	align(&b, table)
+	explore.Align(&b, table, 2)
 	return fmt.Sprintf("row 1 is at %s\n%s", began.Format(time.RFC3339Nano), b.String()), nil
 }
 
@@ -250,29 +257,4 @@ func cut(s string) string {
 		return s
 	}
 	return string([]rune(s)[:textMax-1]) + "…"
-}
-
-// align pads columns by characters.
-func align(b *strings.Builder, table [][]string) {
-	var width []int
-	for _, r := range table {
-		for c, cell := range r {
-			if c == len(width) {
-				width = append(width, 0)
-			}
-			width[c] = max(width[c], utf8.RuneCountInString(cell))
-		}
-	}
-	for _, r := range table {
-		line := " "
-		for c, cell := range r {
-			pad := strings.Repeat(" ", width[c]-utf8.RuneCountInString(cell))
-			if c < 2 {
-				line += " " + pad + cell
-			} else {
-				line += "  " + cell + pad
-			}
-		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
-	}
 }

@@ -18,7 +18,9 @@ import (
 // told a story of its own; drivers and links stand between them. (Whatever was said may be lost,
 // with its link.)
 type Post struct {
-	said  map[letter]int // how often, less how often it was heard
+	said  map[letter]int           // how often, less how often it was heard
+	left  map[letter]time.Duration // the most that was left of the deadline of a Prealloc
+	lives map[[3]string]string     // files by core, role and boot
 	heard []arrival
 	files map[string]int         // by core
 	open  map[string][]time.Time // the last step of files without an end, by core
@@ -46,6 +48,7 @@ type arrival struct {
 	file string
 	line int
 	at   time.Time
+	left time.Duration // of a Prealloc's deadline
 }
 
 // Delivery is the verdict of a Post.
@@ -57,23 +60,33 @@ type Delivery struct {
 
 // NewPost returns a Post that has seen no file.
 func NewPost() *Post {
-	return &Post{said: map[letter]int{}, files: map[string]int{}, open: map[string][]time.Time{}}
+	return &Post{said: map[letter]int{}, left: map[letter]time.Duration{}, lives: map[[3]string]string{}, files: map[string]int{}, open: map[string][]time.Time{}}
 }
 
-// Watch replays a file and keeps what was said and heard in it. It is Check.
+// Watch replays a file and keeps what was said and heard in it. It is Check, and refuses a second
+// file of one life: what is in both was said and heard once.
 func (p *Post) Watch(file string) (*Report, error) {
 	rooms := map[[2]uint64]room.ID{} // of a gateway's attempts
 	from := len(p.heard)
 	last := time.Duration(0)
 	r, err := play(file, func(m *moment) {
+		if p.lives[m.of.life()] != "" {
+			return
+		}
 		last = m.now
 		p.hear(m, file, rooms)
 		for _, x := range m.effects {
 			p.say(x)
 		}
 	})
+	if err == nil {
+		err = r.twice(p.lives[r.life()])
+	}
 	if err != nil {
 		return r, err
+	}
+	if r.Head.Boot != "" {
+		p.lives[r.life()] = file
 	}
 	for i := range p.heard[from:] { // until now at holds the core's clock
 		a := &p.heard[from+i]
@@ -86,13 +99,28 @@ func (p *Post) Watch(file string) (*Report, error) {
 	return r, nil
 }
 
+// life is whose file it is.
+func (r *Report) life() [3]string { return lifeOf(r.Head) }
+
+func lifeOf(h recorder.Header) [3]string { return [3]string{h.Core, h.Role, h.Boot} }
+
+// twice refuses a file when another of the same life was read, "" for none: it is a copy.
+func (r *Report) twice(other string) error {
+	if other == "" {
+		return nil
+	}
+	return fmt.Errorf("replay: %s: the same life as %s, %s %s: name one of them", recorder.Printable(r.File), recorder.Printable(other), r.Head.Role, r.Head.Boot)
+}
+
 // say keeps what an effect says.
 func (p *Post) say(x any) {
 	switch x := x.(type) {
 	case *decode.Effect:
 		switch x.Kind {
 		case decode.SendPrealloc:
-			p.said[preallocLetter(&x.Prealloc)]++
+			l := preallocLetter(&x.Prealloc)
+			p.said[l]++
+			p.left[l] = max(p.left[l], x.Prealloc.Left) // the wire knows nothing below 0
 		case decode.SendCancel:
 			p.said[cancelLetter(&x.Cancel)]++
 		case decode.End, decode.Refuse:
@@ -117,7 +145,7 @@ func (p *Post) say(x any) {
 // hear keeps what an event brought.
 func (p *Post) hear(m *moment, file string, rooms map[[2]uint64]room.ID) {
 	heard := func(l letter) {
-		p.heard = append(p.heard, arrival{l, file, m.line, time.Time{}.Add(m.now)})
+		p.heard = append(p.heard, arrival{letter: l, file: file, line: m.line, at: time.Time{}.Add(m.now)})
 	}
 	switch ev := m.event.(type) {
 	case *prefill.Event:
@@ -126,6 +154,7 @@ func (p *Post) hear(m *moment, file string, rooms map[[2]uint64]room.ID) {
 			heard(legLetter("prefill", ev.Room))
 		case prefill.Prealloc:
 			heard(preallocLetter(&ev.Prealloc))
+			p.heard[len(p.heard)-1].left = ev.Prealloc.Left
 		case prefill.Cancel:
 			heard(cancelLetter(&ev.Cancel))
 		}
@@ -185,6 +214,10 @@ func (p *Post) Judge() Delivery {
 		switch n := p.said[a.letter]; {
 		case n > 0:
 			p.said[a.letter] = n - 1
+			if a.left > p.left[a.letter] {
+				d.Unsaid = append(d.Unsaid, a.extended(p.left[a.letter]))
+				continue
+			}
 			d.Heard++
 		case p.files[a.from] == 0 || slices.ContainsFunc(p.open[a.from], func(end time.Time) bool { return !a.at.Before(end.Add(-clockSlack)) }):
 			d.Excused++
@@ -195,15 +228,22 @@ func (p *Post) Judge() Delivery {
 	return d
 }
 
-func (a *arrival) String() string {
-	s := fmt.Sprintf("%s, line %d: %s of room %s", a.file, a.line, a.what, a.room)
+func (a *arrival) String() string { return a.words() + ": nobody said it (core of " + a.from + ")" }
+
+// extended says of a Prealloc that more was left of its deadline when it came than when it was sent.
+func (a *arrival) extended(said time.Duration) string {
+	return fmt.Sprintf("%s: nobody said that %v are left of its deadline, %v were", a.words(), a.left, said)
+}
+
+func (a *arrival) words() string {
+	s := fmt.Sprintf("%s, line %d: %s of room %s", recorder.Printable(a.file), a.line, a.what, a.room)
 	if a.lease.Seq != 0 {
 		s += fmt.Sprintf(", lease %s, %v", a.lease, a.n)
 	}
 	if a.outcome != (room.Outcome{}) {
 		s += ", " + a.outcome.String()
 	}
-	return s + ": nobody said it (core of " + a.from + ")"
+	return s
 }
 
 // String says what was delivered.

@@ -1,8 +1,10 @@
 package replay
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +25,8 @@ func legsAt(t *testing.T, dir string, boot room.Boot, legs map[room.ID]time.Dura
 	}
 	defer rec.Close()
 	core, out := prefill.New(cfg), prefill.Effects{}
-	for id, at := range legs {
+	for _, id := range slices.SortedFunc(maps.Keys(legs), func(a, b room.ID) int { return int(legs[a] - legs[b]) }) {
+		at := legs[id]
 		out.Reset()
 		ev := prefill.Event{Kind: prefill.Request, Room: id, Tokens: 20, Deadline: time.Minute}
 		rec.Before(at, &ev, "")
@@ -125,6 +128,57 @@ func TestAWordThatIsChangedOnItsWayIsNoticed(t *testing.T) {
 				t.Errorf("%s, %v", mail, err)
 			}
 		})
+	}
+}
+
+// TestADeadlineDoesNotGrowOnItsWay: of what decode says is left, prefill hears no more.
+func TestADeadlineDoesNotGrowOnItsWay(t *testing.T) {
+	said := room.Prealloc{Room: 7, Lease: room.Lease{Boot: 0xd1, Seq: 1}, Conn: 1, Tokens: 20, Left: 3 * time.Second}
+	for left, fine := range map[time.Duration]bool{0: true, 2 * time.Second: true, 3 * time.Second: true, 3*time.Second + 1: false} {
+		p := NewPost()
+		p.say(&decode.Effect{Kind: decode.SendPrealloc, Prealloc: said})
+		heard := said
+		heard.Left = left
+		p.hear(&moment{event: &prefill.Event{Kind: prefill.Prealloc, Prealloc: heard}}, "FILE", nil)
+		mail := p.Judge()
+		if told := len(mail.Unsaid) == 0; told != fine || fine != (mail.Heard == 1) || !fine && !strings.Contains(mail.Unsaid[0], "nobody said that 3.000000001s are left of its deadline, 3s were") {
+			t.Errorf("%v left: %s", left, mail)
+		}
+	}
+	p := NewPost() // what is over is 0 on the wire
+	over := said
+	over.Left = -time.Second
+	p.say(&decode.Effect{Kind: decode.SendPrealloc, Prealloc: over})
+	over.Left = 0
+	p.hear(&moment{event: &prefill.Event{Kind: prefill.Prealloc, Prealloc: over}}, "FILE", nil)
+	if mail := p.Judge(); mail.Heard != 1 {
+		t.Errorf("%s", mail)
+	}
+}
+
+// TestACopyOfATraceIsRefused: what a process said and heard once would count twice.
+func TestACopyOfATraceIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	gateway := livesOfRelay(t, dir)
+	legsAt(t, dir, 0xf5, map[room.ID]time.Duration{0xaaa: 5e6})
+	b, err := os.ReadFile(filepath.Join(dir, "prefill-00000000000000f5"+recorder.Suffix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	legs := filepath.Join(dir, "prefill-copy"+recorder.Suffix)
+	if err := os.WriteFile(legs, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, mail, err := All(dir)
+	if err == nil || !strings.Contains(err.Error(), "prefill-copy"+recorder.Suffix+": the same life as ") || len(unsaidBy(mail, "prefill leg")) > 0 || mail.Heard != 1 {
+		t.Errorf("%s, %v", mail, err)
+	}
+	f := OfRequest("ours")
+	if _, err := f.Watch(gateway); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Watch(gateway); err == nil || !strings.Contains(err.Error(), "gateway 000000000000009a: name one of them") {
+		t.Errorf("a film of a file and the same: %v", err)
 	}
 }
 

@@ -62,6 +62,42 @@ func TestEveryChangeIsNoticed(t *testing.T) {
 	}
 }
 
+// TestAClockThatFallsIsADifference, although the core may not mind.
+func TestAClockThatFallsIsADifference(t *testing.T) {
+	for old, new := range map[string]string{`{"now_ns":9000000,`: `{"now_ns":7999999,`, `{"now_ns":1000000,`: `{"now_ns":-1,`} {
+		file := livesOfRelay(t, t.TempDir())
+		line := change(t, file, old, new)
+		r, err := Check(file)
+		if err != nil || r.Differs == nil || r.Differs.Line != line || !strings.Contains(r.String(), ": the clock fell, it stood at ") {
+			t.Errorf("%s: %v, %v", new, r, err)
+		}
+	}
+	file := livesOfRelay(t, t.TempDir())
+	change(t, file, `{"now_ns":9000000,`, `{"now_ns":8000000,`)
+	if r, err := Check(file); err != nil || r.Differs != nil {
+		t.Errorf("a clock that stands: %v, %v", r, err)
+	}
+}
+
+// TestNothingInAFileSpeaksToTheTerminal: names are shown in quotes where they cannot be printed.
+func TestNothingInAFileSpeaksToTheTerminal(t *testing.T) {
+	file := livesOfRelay(t, t.TempDir())
+	change(t, file, `"name":"gateway-0"`, `"name":"\u001b]0;x\u0007\nclean"`)
+	change(t, file, `"build":"`, `"build":"\u009b2J`)
+	change(t, file, `{"kind":"forward","req":1,"attempt":2}`, `{"kind":"discard","req":1,"attempt":2}`)
+	r, err := Check(file)
+	if err != nil || r.Differs == nil {
+		t.Fatalf("%v, %v", r, err)
+	}
+	if s := r.String(); strings.ContainsAny(s, "\x1b\x07\u009b") || !strings.Contains(s, `: "\x1b]0;x\a\nclean", 12 events`) || !strings.Contains(s, `(build "\u009b2J`) {
+		t.Errorf("got\n%q", s)
+	}
+	change(t, file, `"baton_trace":1`, `"baton_trace":7`)
+	if _, err := Check(file); err == nil || strings.ContainsRune(err.Error(), 0x9b) {
+		t.Errorf("%q", err)
+	}
+}
+
 // TestADifferenceIsDrawn is what a person gets to see.
 func TestADifferenceIsDrawn(t *testing.T) {
 	file := livesOfRelay(t, t.TempDir())

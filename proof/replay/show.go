@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +14,7 @@ import (
 // String is the report on one line, and the difference below it if there is one.
 func (r *Report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s, %d events in %v, ", r.File, r.Head.Name, r.Events, r.Span.Round(time.Millisecond))
+	fmt.Fprintf(&b, "%s: %s, %d events in %v, ", recorder.Printable(r.File), r.Head.Name, r.Events, r.Span.Round(time.Millisecond))
 	what := "rooms"
 	if r.Head.Core == recorder.CoreRelay {
 		what = "requests"
@@ -70,6 +71,10 @@ func (r *Report) ending() string {
 // show says what is different, effect by effect.
 func (d *Difference) show(r *Report) string {
 	var b strings.Builder
+	if d.Clock > 0 || d.Now < 0 {
+		fmt.Fprintf(&b, "line %d, at %v: the clock fell, it stood at %v%s\n    event     %s\n", d.Line, d.Now, d.Clock, r.foreign(), d.Event)
+		return b.String()
+	}
 	fmt.Fprintf(&b, "line %d, at %v: a fresh core does something else%s\n", d.Line, d.Now, r.foreign())
 	fmt.Fprintf(&b, "    event     %s\n", d.Event)
 	for i := range max(len(d.Recorded), len(d.Made)) {
@@ -102,6 +107,9 @@ const drawnMax = 2
 
 // Draw draws the rooms that the difference is about, up to it.
 func (d *Difference) Draw(r *Report) (string, error) {
+	if once(r.File) {
+		return "the rooms of it are not drawn: " + onceWords + "\n", nil
+	}
 	var b strings.Builder
 	for _, key := range d.Keys[:min(len(d.Keys), drawnMax)] {
 		f := &Film{reels: []*reel{{file: r.File, head: r.Head}}}
@@ -113,4 +121,13 @@ func (d *Difference) Draw(r *Report) (string, error) {
 		}
 	}
 	return b.String(), nil
+}
+
+// onceWords say what a film wants of a file.
+const onceWords = "a film needs a file that can be read twice"
+
+// once says that a file is a pipe or another thing whose bytes are gone when they were read.
+func once(file string) bool {
+	info, err := os.Stat(file)
+	return err == nil && !info.Mode().IsRegular()
 }
