@@ -362,7 +362,7 @@ func TestF10AbortInEveryState(t *testing.T) {
 	for _, abort := range aborts {
 		for _, out := range []int{10, 700, yields} {
 			for seed := range uint64(3) {
-				if seed > 0 && (out == yields || testing.Short()) {
+				if seed > 0 && (out == yields || testing.Short() && out > 10) { // the orders of seeds 1 and 2 meet what that of 0 does not
 					break
 				}
 				for after := 0; play(after, out, seed, abort); after += 1 + after/40 {

@@ -19,6 +19,7 @@ type view struct {
 	waits   string
 	running bool // has a slot
 	decided bool
+	table   uint8 // blocks in its last step
 }
 
 func (v *views) look(w *World) {
@@ -26,7 +27,7 @@ func (v *views) look(w *World) {
 	w.core.Rooms(func(x room.View) bool {
 		r := uint8(x.Room - 1)
 		v.order = append(v.order, r)
-		v.of[r] = view{x.Phase, x.WaitsFor, x.Queue == room.Running, x.Outcome.Ended()}
+		v.of[r] = view{x.Phase, x.WaitsFor, x.Queue == room.Running, x.Outcome.Ended(), w.rooms[r].table}
 		return true
 	})
 }
@@ -146,7 +147,7 @@ func (y *System) order(w *World) error {
 func (y *System) forItself(w *World, gave uint8) bool {
 	for _, r := range y.after.order {
 		s := &w.rooms[r]
-		short := s.fed > 0 && y.scope.Rooms[r].Tokens+int(s.fed) > int(s.table)*room.BlockTokens
+		short := s.fed > 0 && y.scope.Rooms[r].Tokens+int(s.fed) > int(y.before.of[r].table)*room.BlockTokens
 		if r == gave {
 			return short && y.before.of[r].phase == "generating"
 		}
