@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,7 +27,7 @@ func piped(t *testing.T, pipe, file string) {
 	go func() {
 		w, err := os.OpenFile(pipe, os.O_WRONLY, 0)
 		if err == nil {
-			_, err = io.WriteString(w, string(b))
+			_, err = w.Write(b)
 			w.Close()
 		}
 		done <- err
