@@ -65,11 +65,7 @@ func crowd() Scope {
 // FuzzSchedule lets the fuzzer be everything around the cores of a gateway and four workers: its
 // bytes choose among the events that are possible, and a quiet end follows.
 func FuzzSchedule(f *testing.F) {
-	f.Fuzz(func(t *testing.T, scope uint8, choices []byte) {
-		if err := play(scope, choices, func(string) {}); err != nil {
-			t.Fatal(err)
-		}
-	})
+	corpus.Fuzz(f, play)
 }
 
 // TestSeedsShowAllThatMayHappen: the committed seeds lead to every kind of event and of end, so

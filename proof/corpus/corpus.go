@@ -23,6 +23,15 @@ type Seeds struct {
 	Play func(scope uint8, choices []byte, saw func(string)) error
 }
 
+// Fuzz lets the fuzzer choose the scope and the way through it, as play goes it.
+func Fuzz(f *testing.F, play func(scope uint8, choices []byte, saw func(string)) error) {
+	f.Fuzz(func(t *testing.T, scope uint8, choices []byte) {
+		if err := play(scope, choices, func(string) {}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // version is the first line of a seed, as the standard library writes it.
 const version = "go test fuzz v1"
 

@@ -12,5 +12,5 @@
 // A mutant that survives is a missing invariant or a missing scope: it is never removed for
 // that, but its header says that it is open, and why ("# open: …"), and the test fails when it
 // begins to die. A patch that no longer applies fails too: somebody has changed what it is about, and has
-// to say what the mistake looks like now. Only its own tests use this package.
+// to say what the mistake looks like now. Only tests of proof use this package.
 package mutants

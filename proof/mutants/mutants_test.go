@@ -2,7 +2,6 @@ package mutants
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"os"
 	"os/exec"
@@ -136,25 +135,10 @@ func TestKnownMistakesHaveMutants(t *testing.T) {
 	}
 }
 
-// prepare writes the changed files and returns the list by which the compiler takes them. Worlds
-// that do not judge this mutant are left out of the gate: most of the time is that of building it.
+// prepare writes the mutant's overlay. Worlds that do not judge this mutant are left out of the gate:
+// most of the time is that of building it.
 func prepare(t *testing.T, m *Mutant, root string, worlds map[string]string) string {
-	changed, err := m.Apply(func(name string) (string, error) {
-		b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
-		return string(b), err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	replace := map[string]string{}
-	for name, text := range changed {
-		copied := filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
-		if err := os.WriteFile(copied, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		replace[filepath.Join(root, filepath.FromSlash(name))] = copied
-	}
+	var without []string
 	if m.Test == "" && worlds != nil {
 		judges := map[string]bool{worlds[m.Holds]: true}
 		for name := range strings.SplitSeq(m.Scope, "; ") {
@@ -165,16 +149,12 @@ func prepare(t *testing.T, m *Mutant, root string, worlds map[string]string) str
 		}
 		for _, world := range worlds {
 			if !judges[world] {
-				replace[filepath.Join(root, "proof", "gate", world+".go")] = "" // is not there
+				without = append(without, "proof/gate/"+world+".go")
 			}
 		}
 	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	list, err := m.Overlay(root, t.TempDir(), without...)
 	if err != nil {
-		t.Fatal(err)
-	}
-	list := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(list, overlay, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	return list

@@ -69,11 +69,7 @@ func play(scope uint8, choices []byte, saw func(string)) error {
 
 // FuzzSchedule lets the fuzzer be everybody around a block pool with shared prefixes.
 func FuzzSchedule(f *testing.F) {
-	f.Fuzz(func(t *testing.T, scope uint8, choices []byte) {
-		if err := play(scope, choices, func(string) {}); err != nil {
-			t.Fatal(err)
-		}
-	})
+	corpus.Fuzz(f, play)
 }
 
 // TestSeedsShowAllThatMayHappen: the committed seeds lead to everything that has a name, so that

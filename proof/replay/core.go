@@ -51,14 +51,20 @@ func config[C any](b []byte) (C, error) {
 	return c, err
 }
 
+// checked is the config of a worker's core, which may be made of it: blocks is the size of its pool.
+func checked[C interface{ Check() error }](b []byte, blocks func(C) int) (C, error) {
+	c, err := config[C](b)
+	if err == nil {
+		err = c.Check()
+	}
+	if err == nil {
+		err = bounded("blocks", blocks(c), 1, blocksMax)
+	}
+	return c, err
+}
+
 func newPrefill(b []byte) (*machine[prefill.Event, prefill.Effect], error) {
-	cfg, err := config[prefill.Config](b)
-	if err == nil {
-		err = cfg.Check()
-	}
-	if err == nil {
-		err = bounded("blocks", cfg.Blocks, 1, blocksMax)
-	}
+	cfg, err := checked(b, func(c prefill.Config) int { return c.Blocks })
 	if err != nil {
 		return nil, err
 	}
@@ -81,13 +87,7 @@ func newPrefill(b []byte) (*machine[prefill.Event, prefill.Effect], error) {
 }
 
 func newDecode(b []byte) (*machine[decode.Event, decode.Effect], error) {
-	cfg, err := config[decode.Config](b)
-	if err == nil {
-		err = cfg.Check()
-	}
-	if err == nil {
-		err = bounded("blocks", cfg.Blocks, 1, blocksMax)
-	}
+	cfg, err := checked(b, func(c decode.Config) int { return c.Blocks })
 	if err != nil {
 		return nil, err
 	}

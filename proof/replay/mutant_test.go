@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,7 +54,11 @@ func TestAMutantDoesSomethingElse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-vet=off", "-overlay", overlay(t, m, root), "-run", "^TestReplayOfAnother$", ".")
+			overlay, err := m.Overlay(root, t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-vet=off", "-overlay", overlay, "-run", "^TestReplayOfAnother$", ".")
 			cmd.Env = append(os.Environ(), traceEnv+"="+file)
 			out, err := cmd.CombinedOutput()
 			if err == nil || !strings.Contains(string(out), "a fresh core does something else") {
@@ -64,33 +67,4 @@ func TestAMutantDoesSomethingElse(t *testing.T) {
 			t.Logf("%s", out)
 		})
 	}
-}
-
-// overlay writes the mutant's files and the list by which the compiler takes them for ours.
-func overlay(t *testing.T, m *mutants.Mutant, root string) string {
-	changed, err := m.Apply(func(name string) (string, error) {
-		b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
-		return string(b), err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	replaced := map[string]string{}
-	for name, text := range changed {
-		to := filepath.Join(dir, filepath.Base(name))
-		if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		replaced[filepath.Join(root, filepath.FromSlash(name))] = to
-	}
-	b, err := json.Marshal(map[string]any{"Replace": replaced})
-	if err != nil {
-		t.Fatal(err)
-	}
-	list := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(list, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return list
 }

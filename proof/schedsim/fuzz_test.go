@@ -61,11 +61,7 @@ func play(scope uint8, choices []byte, saw func(string)) error {
 // FuzzSchedule lets the fuzzer be clients, the link, the engine and the clock of a decode worker
 // that has blocks for few of its rooms.
 func FuzzSchedule(f *testing.F) {
-	f.Fuzz(func(t *testing.T, scope uint8, choices []byte) {
-		if err := play(scope, choices, func(string) {}); err != nil {
-			t.Fatal(err)
-		}
-	})
+	corpus.Fuzz(f, play)
 }
 
 // TestSeedsShowAllThatMayHappen: the committed seeds lead to every kind of event and to

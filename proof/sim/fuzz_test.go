@@ -67,11 +67,7 @@ func play(scope uint8, choices []byte, saw func(string)) error {
 // FuzzSchedule lets the fuzzer be the scheduler of the two real cores and the network between
 // them: its bytes choose among the events that are possible, and a quiet end follows.
 func FuzzSchedule(f *testing.F) {
-	f.Fuzz(func(t *testing.T, scope uint8, choices []byte) {
-		if err := play(scope, choices, func(string) {}); err != nil {
-			t.Fatal(err)
-		}
-	})
+	corpus.Fuzz(f, play)
 }
 
 // TestSeedsShowAllThatMayHappen: the committed seeds lead to every kind of event and to
