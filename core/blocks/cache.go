@@ -183,6 +183,19 @@ func (p *Pool) AppendState(b []byte) []byte {
 	return b
 }
 
+// AppendTable appends the keys of a room and, if it has any, what the pool knows of its blocks.
+func (p *Pool) AppendTable(b []byte, keys []Key, table []int32) []byte {
+	n := len(keys)
+	b = binary.AppendUvarint(b, uint64(n))
+	if n > 0 { // the last key names them all
+		b = append(b, keys[n-1][:]...)
+		for _, block := range table {
+			b = p.AppendBlock(b, block)
+		}
+	}
+	return b
+}
+
 // AppendBlock appends what the pool knows of one block of a table: its holders, its key, and
 // whether it can be found. Of a block without key and with one holder, nothing but that.
 func (p *Pool) AppendBlock(b []byte, i int32) []byte {

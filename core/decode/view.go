@@ -123,14 +123,7 @@ func (c *Core) AppendState(b []byte) []byte {
 	for i := c.live.First(); i != room.None; i = c.live.Next(i) {
 		e := &c.rooms[i]
 		b = e.appendState(b)
-		n := len(e.keys)
-		b = binary.AppendUvarint(b, uint64(n))
-		if n > 0 { // the last key names them all
-			b = append(b, e.keys[n-1][:]...)
-			for _, block := range e.blocks {
-				b = c.pool.AppendBlock(b, block)
-			}
-		}
+		b = c.pool.AppendTable(b, e.keys, e.blocks)
 	}
 	for i := range c.tombs.Len() {
 		s := c.tombs.At(i) // its lease is for people only
