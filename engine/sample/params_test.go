@@ -37,6 +37,26 @@ func TestParametersOutOfRangeAreNamed(t *testing.T) {
 		{func(p *Params) { p.StopIDs = []int32{99, 100} }, "stop_token_ids", "stop_token_ids has the token 100, allowed are 0 to 99"},
 		{func(p *Params) { p.StopIDs = []int32{-1} }, "stop_token_ids", "stop_token_ids has the token -1, allowed are 0 to 99"},
 		{func(p *Params) { p.Stop = []string{"a"}; p.StopIDs = []int32{99} }, "", ""},
+		{func(p *Params) { p.PresencePenalty = -2.5 }, "presence_penalty", "presence_penalty is -2.5, allowed are -2 to 2"},
+		{func(p *Params) { p.FrequencyPenalty = math.NaN() }, "frequency_penalty", "frequency_penalty is NaN, allowed are -2 to 2"},
+		{func(p *Params) { p.RepetitionPenalty = 0 }, "repetition_penalty", "repetition_penalty is 0, allowed is more than 0 up to 2"},
+		{func(p *Params) { p.RepetitionPenalty = math.Inf(1) }, "repetition_penalty", "repetition_penalty is +Inf, allowed is more than 0 up to 2"},
+		{func(p *Params) { p.MinTokens = 17 }, "min_tokens", "min_tokens is 17, allowed are 0 to max_tokens, which is 16"},
+		{func(p *Params) { p.MinTokens = -1 }, "min_tokens", "min_tokens is -1, allowed are 0 to max_tokens, which is 16"},
+		{func(p *Params) { p.LogitBias = make([]Bias, 1025) }, "logit_bias", "logit_bias has 1025 tokens, allowed are 1024"},
+		{func(p *Params) { p.LogitBias = []Bias{{100, 1}} }, "logit_bias", "logit_bias has the token 100, allowed are 0 to 99"},
+		{func(p *Params) { p.LogitBias = []Bias{{7, math.NaN()}} }, "logit_bias", "logit_bias of token 7 is NaN, allowed are -100 to 100"},
+		{func(p *Params) { p.LogitBias = []Bias{{7, -100}, {7, 100}} }, "logit_bias", "logit_bias has the token 7 twice or out of order"},
+		{func(p *Params) { p.AllowedIDs = make([]int32, 4097) }, "allowed_token_ids", "allowed_token_ids has 4097 tokens, allowed are 4096"},
+		{func(p *Params) { p.AllowedIDs = []int32{-1} }, "allowed_token_ids", "allowed_token_ids has the token -1, allowed are 0 to 99"},
+		{func(p *Params) { p.AllowedIDs = []int32{2, 1} }, "allowed_token_ids", "allowed_token_ids has the token 1 twice or out of order"},
+		{func(p *Params) { p.Bad = make([][]int32, 129) }, "bad_words", "bad_words has 129 entries, allowed are 128"},
+		{func(p *Params) { p.Bad = [][]int32{{1}, {}} }, "bad_words", "bad_words has 0 tokens in entry 2, allowed are 1 to 32"},
+		{func(p *Params) { p.Bad = [][]int32{{1, 100}} }, "bad_words", "bad_words has the token 100, allowed are 0 to 99"},
+		{func(p *Params) {
+			p.PresencePenalty, p.FrequencyPenalty, p.RepetitionPenalty, p.MinTokens = 2, -2, 0.5, 16
+			p.LogitBias, p.AllowedIDs, p.Bad = []Bias{{0, 100}, {99, -100}}, []int32{0, 99}, [][]int32{{0, 99}}
+		}, "", ""},
 	}
 	for _, r := range rows {
 		p := Default()
@@ -48,7 +68,9 @@ func TestParametersOutOfRangeAreNamed(t *testing.T) {
 }
 
 func TestParametersSurviveJSON(t *testing.T) {
-	p := Params{Temperature: 0.7, TopK: 3, TopP: 0.9, MinP: 0.01, Seed: math.MaxUint64, Choice: 2, MaxTokens: 7, Stop: []string{"\n"}, StopIDs: []int32{5}, Logprobs: 4, IgnoreEOS: true}
+	p := Params{Temperature: 0.7, TopK: 3, TopP: 0.9, MinP: 0.01, Seed: math.MaxUint64, Choice: 2, MaxTokens: 7, Stop: []string{"\n"}, StopIDs: []int32{5}, Logprobs: 4, IgnoreEOS: true,
+		LogitBias: []Bias{{3, -1.5}}, AllowedIDs: []int32{1, 2}, Bad: [][]int32{{1, 2}}, MinTokens: 3, PresencePenalty: 0.5,
+		FrequencyPenalty: -0.5, RepetitionPenalty: 1.25, IncludeStop: true, KeepSpecial: true}
 	b, err := json.Marshal(p)
 	if err != nil {
 		t.Fatal(err)

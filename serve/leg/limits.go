@@ -35,6 +35,8 @@ const (
 	// PieceIDsMax is how many tokens one piece may carry: one step yields one token, but
 	// tokens that were held back for a stop string come out together.
 	PieceIDsMax = 4096
+	// ChoicesMax bounds the choices of one request; a worker's own bound may be lower.
+	ChoicesMax = 16
 	// MessageBytesMax bounds the human sentence of an end.
 	MessageBytesMax = 4096
 )

@@ -17,6 +17,7 @@ type Line struct {
 	Text     string                `json:"text,omitempty"`     // new text; may be empty while bytes are held back
 	IDs      []int32               `json:"ids,omitempty"`      // the tokens that came out
 	Logprobs []sample.TokenLogprob `json:"logprobs,omitempty"` // one per id, or none; clamped (sample.Clamp)
+	Choice   int                   `json:"choice,omitempty"`   // whose piece this is, 0 to N-1
 	Waits    bool                  `json:"waits,omitempty"`    // the room waits for memory and will go on: said now and then until it does
 	End      *End                  `json:"end,omitempty"`
 }
@@ -29,8 +30,16 @@ type End struct {
 	Matched      string     `json:"matched,omitempty"` // the stop string or token that ended it
 	PromptTokens int        `json:"prompt_tokens"`
 	OutputTokens int        `json:"output_tokens"`
-	Cached       int        `json:"cached"` // prompt tokens that were not computed for this request
+	Cached       int        `json:"cached"`            // prompt tokens that were not computed for this request
+	Choices      []Choice   `json:"choices,omitempty"` // with N > 1, on a success of decode: Finish and Matched are empty, OutputTokens is the sum
 	Message      string     `json:"message,omitempty"`
+}
+
+// Choice is how one of several choices ended.
+type Choice struct {
+	Finish       string `json:"finish"`
+	Matched      string `json:"matched,omitempty"`
+	OutputTokens int    `json:"output_tokens"`
 }
 
 // Refusal is the body of an answer that is not a stream.
@@ -123,6 +132,8 @@ func (l *Line) validate() error {
 		return errors.New("leg: a line must be accepted, a piece, waits or an end")
 	}
 	switch {
+	case l.Choice < 0 || l.Choice >= ChoicesMax || l.Choice > 0 && !piece:
+		return fmt.Errorf("leg: a line for choice %d, want 0 to %d, and a piece if it is not 0", l.Choice, ChoicesMax-1)
 	case len(l.IDs) > PieceIDsMax:
 		return fmt.Errorf("leg: a piece of %d tokens, at most %d", len(l.IDs), PieceIDsMax)
 	case len(l.Logprobs) > 0 && len(l.Logprobs) != len(l.IDs):
@@ -158,6 +169,13 @@ func (e *End) validate() error {
 		return fmt.Errorf("leg: an end with %d prompt, %d output and %d cached tokens", e.PromptTokens, e.OutputTokens, e.Cached)
 	case len(e.Message) > MessageBytesMax:
 		return fmt.Errorf("leg: a message of %d bytes, at most %d", len(e.Message), MessageBytesMax)
+	case len(e.Choices) > ChoicesMax:
+		return fmt.Errorf("leg: an end of %d choices, at most %d", len(e.Choices), ChoicesMax)
+	}
+	for i := range e.Choices {
+		if c := &e.Choices[i]; c.OutputTokens < 0 {
+			return fmt.Errorf("leg: an end with %d tokens of choice %d", c.OutputTokens, i)
+		}
 	}
 	return nil
 }

@@ -25,6 +25,14 @@ type Request struct {
 	LeftMS int64         `json:"left_ms"` // time left of the request's deadline when this was sent
 	// Salt keeps what the prefix cache holds of this prompt from requests with another salt.
 	Salt string `json:"salt,omitempty"`
+	// N is how many choices are generated from the one prompt; 0 is 1. Choice i draws as Params
+	// with Choice + i do.
+	N int `json:"n,omitempty"`
+	// Generated is how many of the last Tokens are output already, of an attempt that was cut: the
+	// random numbers, penalties, min_tokens, stop strings and the grammar go on behind them as if
+	// nothing had happened, usage counts them as output, Params.MaxTokens counts them, and
+	// nothing of them is said again. Only with one choice.
+	Generated int `json:"generated,omitempty"`
 	// Link is where the room's prefill worker takes links, host:port. Decode only; empty means
 	// that the worker computes the prompt itself.
 	Link string `json:"link,omitempty"`
@@ -75,6 +83,14 @@ func (r *Request) Validate() error {
 		return errors.New("leg: tokens: the prompt is empty")
 	case len(r.Tokens) > TokensMax:
 		return fmt.Errorf("leg: tokens: %d, at most %d", len(r.Tokens), TokensMax)
+	case r.N < 0 || r.N > ChoicesMax:
+		return fmt.Errorf("leg: n: %d, want 0 (one) to %d", r.N, ChoicesMax)
+	case r.Generated < 0 || r.Generated >= len(r.Tokens):
+		return fmt.Errorf("leg: generated: %d of %d tokens, want 0 to %d: the first is of the prompt", r.Generated, len(r.Tokens), len(r.Tokens)-1)
+	case r.Generated > 0 && r.N > 1:
+		return fmt.Errorf("leg: generated: %d with n %d, only one choice is continued", r.Generated, r.N)
+	case r.Generated > 0 && r.Generated >= r.Params.MaxTokens:
+		return fmt.Errorf("leg: generated: %d of max_tokens %d, nothing is left to say", r.Generated, r.Params.MaxTokens)
 	case r.LeftMS < 0 || r.LeftMS > LeftMax.Milliseconds():
 		return fmt.Errorf("leg: left_ms: %d, want 0 to %d", r.LeftMS, LeftMax.Milliseconds())
 	}
@@ -88,6 +104,12 @@ func (r *Request) Validate() error {
 	}
 	return validParams(&r.Params)
 }
+
+// Choices is how many choices are generated, at least 1.
+func (r *Request) Choices() int { return max(r.N, 1) }
+
+// Prompt is how many of Tokens are the client's prompt.
+func (r *Request) Prompt() int { return len(r.Tokens) - r.Generated }
 
 // Left is the time left when the request was sent.
 func (r *Request) Left() time.Duration { return time.Duration(r.LeftMS) * time.Millisecond }
@@ -124,6 +146,14 @@ func validParams(p *sample.Params) error {
 		return fmt.Errorf("leg: params: stop_ids: %d, at most %d", len(p.StopIDs), StopIDsMax)
 	case p.Logprobs < -1 || p.Logprobs > TopLogprobsMax:
 		return fmt.Errorf("leg: params: logprobs: %d, want -1 (off) to %d", p.Logprobs, TopLogprobsMax)
+	}
+	switch { // the bounds of lists; package sample has them
+	case len(p.LogitBias) > sample.BiasesMax:
+		return fmt.Errorf("leg: params: logit_bias: %d tokens, at most %d", len(p.LogitBias), sample.BiasesMax)
+	case len(p.AllowedIDs) > sample.AllowedMax:
+		return fmt.Errorf("leg: params: allowed_token_ids: %d, at most %d", len(p.AllowedIDs), sample.AllowedMax)
+	case len(p.Bad) > sample.BadMax:
+		return fmt.Errorf("leg: params: bad_words: %d, at most %d", len(p.Bad), sample.BadMax)
 	}
 	for i, s := range p.Stop {
 		if s == "" || len(s) > StopBytesMax || !utf8.ValidString(s) {
