@@ -33,6 +33,11 @@ var roles = []string{"system", "developer", "user", "assistant", "tool", "functi
 type Message struct {
 	Role    string `json:"role"`
 	Content string `json:"content"`
+	// Name is who speaks: of a tool's message, the tool; else a participant.
+	Name       string     `json:"name,omitempty"`
+	Reasoning  string     `json:"reasoning_content,omitempty"` // thoughts before Content
+	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
+	ToolCallID string     `json:"tool_call_id,omitempty"` // which call a tool's message answers
 }
 
 // Refused says that the template (raise_exception) or a bound refuses the conversation: the

@@ -27,7 +27,7 @@ func FuzzContents(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, which uint8, a, b, c string) {
 		tpl := all[int(which)%len(all)]
-		msgs := []Message{{"user", a}, {"assistant", b}, {"user", c}}
+		msgs := []Message{{Role: "user", Content: a}, {Role: "assistant", Content: b}, {Role: "user", Content: c}}
 		got, err := tpl.Encode(msgs)
 		if err != nil {
 			t.Fatal(err)
@@ -38,7 +38,7 @@ func FuzzContents(f *testing.F) {
 			if strings.TrimFunc(m.Content, unicode.IsSpace) == "" {
 				word = m.Content
 			}
-			harmless = append(harmless, Message{m.Role, word})
+			harmless = append(harmless, Message{Role: m.Role, Content: word})
 		}
 		want, err := tpl.Encode(harmless)
 		if err != nil {
@@ -83,7 +83,7 @@ func FuzzTemplate(f *testing.F) {
 			}
 			return
 		}
-		msgs := []Message{{"system", "s"}, {"user", content}}
+		msgs := []Message{{Role: "system", Content: "s"}, {Role: "user", Content: content}}
 		out, err := tpl.Render(msgs)
 		again, err2 := tpl.Render(msgs)
 		if out != again || (err == nil) != (err2 == nil) || len(out) > outputBytesMax {

@@ -40,7 +40,7 @@ func TestTextIsThatOfJinja2(t *testing.T) {
 			t.Errorf("%q: %v", r.Source, err)
 			continue
 		}
-		if got, err := tpl.Render([]Message{{"user", "x"}}); err != nil || got != r.Text {
+		if got, err := tpl.Render([]Message{{Role: "user", Content: "x"}}); err != nil || got != r.Text {
 			t.Errorf("%q gives %q, %v, want %q", r.Source, got, err, r.Text)
 		}
 	}
@@ -90,7 +90,7 @@ func TestCostlyConversationsAreRefused(t *testing.T) {
 	}
 	msgs := make([]Message, MessagesMax)
 	for i := range msgs {
-		msgs[i] = Message{"user", "a"}
+		msgs[i] = Message{Role: "user", Content: "a"}
 	}
 	var refused *Refused
 	if _, err := tpl.Render(msgs); !errors.As(err, &refused) || refused.Reason != costly {

@@ -1,0 +1,14 @@
+// Package reply reads what a model answers: it parts the text into content, thoughts and tool
+// calls, while it comes.
+//
+// It never loses text: what is no call, or a broken one, is content. It knows no tokens and no
+// wire. Everybody in engine and above may import it; it imports nothing of ours but grammar.
+//
+// Invariants, cited by code and tests:
+//
+//	P1  the joined deltas depend on the joined text alone, not on where it was cut
+//	P2  every byte of the text is in a delta, or is markup around thoughts and calls, or white
+//	    space next to markup
+//	P3  what is held back is bounded (holdMax), and so is the number of calls (CallsMax)
+//	P4  a call's name comes first, once and whole; its arguments follow as the model wrote them
+package reply
