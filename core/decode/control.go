@@ -42,7 +42,7 @@ func (c *Core) refusal(ev *Event) room.Outcome {
 	waiting := c.live.Len() - int(c.slots)
 	switch {
 	case ev.Room == 0 || ev.Tokens < 1 || ev.MaxNew < 1 || ev.Tokens > room.TokensMax || ev.MaxNew > room.TokensMax,
-		room.BlocksFor(ev.Tokens+ev.MaxNew) > c.cfg.Blocks:
+		ev.Branches < 0 || ev.Branches > 1, room.BlocksFor(ev.Tokens+ev.MaxNew) > c.cfg.Blocks:
 		return room.Fail(room.ClientError)
 	case ev.Peer < Local, len(ev.Keys) > ev.Tokens/room.BlockTokens:
 		return room.Fail(room.Internal)

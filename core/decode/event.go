@@ -17,8 +17,8 @@ const (
 	NoEvent EventKind = iota
 
 	// Request: the gateway opens the leg of a room. Room, Peer (the driver's handle of the
-	// prefill worker, or Local), Tokens (length of the prompt), MaxNew (most tokens of
-	// output), Deadline (absolute, in the core's clock). Exactly one Accept or Refuse answers.
+	// prefill worker, or Local), Tokens (length of the prompt), Branches, MaxNew (most tokens of
+	// output of each), Deadline (absolute, in the core's clock). Exactly one Accept or Refuse answers.
 	Request
 	// Abort: the gateway ends the leg, for Cause. It may overtake its Request.
 	Abort
@@ -41,8 +41,8 @@ const (
 	ChunkRefused
 	// StepDone: the engine step came home. Results, one for each item of the Step.
 	StepDone
-	// Begun: the driver fed the first token of a room that was begun. Room, OK, Finished; not OK:
-	// Cause, if it is known to be another than side data that makes no sense.
+	// Begun: the driver fed the first token of a branch that was begun. Room, Branch, OK, Finished;
+	// not OK: Cause, if it is known to be another than side data that makes no sense.
 	Begun
 	// TimerFired: the moment of an armed timer has come. Timer.
 	TimerFired
@@ -64,7 +64,8 @@ type Event struct {
 	Peer       int32         // Request, LinkUp, LinkFailed; LinkEnd for traces alone
 	Tokens     int           // Request: length of the prompt
 	Keys       []blocks.Key  // Request: Keys[i] names tokens 0 to (i+1)·BlockTokens of it; never written again
-	MaxNew     int           // Request: most tokens of output, at least 1
+	Branches   int           // Request: outputs of the prompt, at most room.BranchesMax; 0 is 1
+	MaxNew     int           // Request: most tokens of output of each branch, at least 1
 	Deadline   time.Duration // Request: when the request's time is over
 	Cause      room.Cause    // Abort, LinkFailed, Begun
 	Lease      room.Lease    // Chunk*
@@ -73,6 +74,7 @@ type Event struct {
 	FirstBlock int32         // ChunkArrived: logical number of its first block in the prompt
 	N          int32         // ChunkArrived: number of blocks
 	Last       bool          // ChunkArrived
+	Branch     int32         // Begun: counts from 0
 	OK         bool          // Begun: the side data made sense
 	Finished   bool          // Begun: the first token was also the last
 	Timer      room.Timer    // TimerFired
@@ -83,8 +85,13 @@ type Event struct {
 // Result is how one item of a step ended.
 type Result struct {
 	Room     room.ID
+	Branch   int32 // that of the item
 	OK       bool
 	Finished bool // that was the last token: stop condition met or MaxNew reached
+	// Key names all tokens of the room up to the one that the item fed, if that is the last of a
+	// block: the next key of the chain that the Request began. Zero otherwise, of a branch that is
+	// not 0, and of a room that uses no cache.
+	Key blocks.Key
 }
 
 // EffectKind says what the driver must do.
@@ -107,13 +114,15 @@ const (
 	// Place: answer to the ChunkArrived just stepped. Room, Lease, Chunk, OK; if OK the
 	// receiver may go into Blocks and must come back with ChunkPlaced or ChunkOff.
 	Place
-	// Step: run one engine step with Items; answer with one StepDone. At most one Step is
-	// outstanding.
+	// Step: make the Copies, then run one engine step with Items; answer with one StepDone. At
+	// most one Step is outstanding.
 	Step
-	// Begin: the KV of the prompt is complete and the room has a slot: feed its first token
-	// (from the side data or the last local chunk) to its output; answer with one Begun.
+	// Begin: the KV of the prompt is complete and the room has its slots: feed the first token
+	// of a branch (from the side data or the last local chunk) to its output; answer with one
+	// Begun. Room, Branch.
 	Begin
-	// Emit: the tokens of this room from the StepDone or Begun just stepped go to the client.
+	// Emit: the tokens of this branch from the StepDone or Begun just stepped go to the client.
+	// Room, Branch.
 	Emit
 	// Retract: the room's KV is given up for an older room that needs a block; what it was asked
 	// and what it said stay, and are computed again when there is room. Room. There is nothing to
@@ -138,6 +147,7 @@ type Effect struct {
 	Kind     EffectKind
 	Room     room.ID
 	Peer     int32         // Dial
+	Branch   int32         // Begin, Emit
 	Conn     room.Conn     // SendPrealloc, SendCancel
 	Lease    room.Lease    // Place
 	Chunk    int32         // Place
@@ -146,8 +156,13 @@ type Effect struct {
 	Outcome  room.Outcome  // Refuse, End
 	Prealloc room.Prealloc // SendPrealloc
 	Cancel   room.Cancel   // SendCancel
+	Copies   []Copy        // Step
 	Items    []StepItem    // Step
 }
+
+// Copy says that the bytes of one block must be those of another before a step computes: branches
+// begin with the same prompt, and go on in its last block unless that is full.
+type Copy struct{ From, To int32 }
 
 // StepItem is the part of one room in an engine step. A decode item feeds the newest token of
 // the room, whose position is From (To is From+1), and samples the next. A prefill item
@@ -156,11 +171,12 @@ type Effect struct {
 // prompt and then of its output so far, and nothing is sampled from the latter.
 type StepItem struct {
 	Room     room.ID
+	Branch   int32 // 0 of a prefill item, whose last chunk makes the first token of every branch
 	Prefill  bool
 	From, To int32
 	Last     bool    // Prefill: To is the end of the prompt, and the first token is wanted
 	Again    bool    // Prefill: of a room that was retracted
-	Blocks   []int32 // the room's whole block table, from token 0
+	Blocks   []int32 // the branch's whole block table, from token 0
 }
 
 // Effects is a list of effects in the order in which they must be done.

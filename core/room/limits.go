@@ -10,6 +10,10 @@ const (
 	// number inside an int32.
 	TokensMax = 1 << 20
 
+	// BranchesMax bounds how many outputs of one prompt a room may have. Each is a row of every
+	// step and keeps a right to run, so it is small against the rows that a step is fast with.
+	BranchesMax = 8
+
 	// TombstonesMax bounds how many ended rooms a core remembers. At a thousand rooms a
 	// second it is four seconds, several times longer than a message is late on a working
 	// link; behind it stands the lease floor, so a smaller number costs promptness only.
