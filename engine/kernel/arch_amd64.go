@@ -46,16 +46,19 @@ func archTables() []*table {
 		expSum: func(dst, x []float32, peak float32) float32 {
 			return expSumVec(expSumAVX2, dst, x, peak)
 		},
-		scores: [2]func(pageCall, int){
+		scores: [kvTypes]func(pageCall, int){
 			func(c pageCall, n int) { c.scoresInParts(&scoresBF16AVX2, n) },
 			func(c pageCall, n int) { c.scoresInParts(&scoresF32AVX2, n) },
+			scoresQ8Go,
 		},
-		mix: [2]func(pageCall, int){
+		mix: [kvTypes]func(pageCall, int){
 			func(c pageCall, n int) { c.mixInParts(&mixBF16AVX2, n) },
 			func(c pageCall, n int) { c.mixInParts(&mixF32AVX2, n) },
+			mixQ8Go,
 		},
-		softmaxPage: [2]func(*float32, int, int, int) float32{softmaxPageAVX2, softmaxPageAVX2},
+		softmaxPage: [kvTypes]func(*float32, int, int, int) float32{softmaxPageAVX2, softmaxPageAVX2, softmaxPageAVX2},
 		storeKV:     storeKVAVX2,
+		storeQ8:     storeQ8Vec,
 	}
 	tables := []*table{t}
 	if !x.HasAVX512F || !x.HasAVX512BW || !x.HasAVX512VL || !x.HasAVX512DQ {
@@ -98,15 +101,17 @@ func avx512Table(t table) *table {
 		}
 	}
 	t.expSum = func(dst, x []float32, peak float32) float32 { return expSumVec(expSumAVX512, dst, x, peak) }
-	t.scores = [2]func(pageCall, int){
+	t.scores = [kvTypes]func(pageCall, int){
 		func(c pageCall, n int) { scoresBF16AVX512[n](c.base, c.table, c.size, c.pages, c.dims, c.x, c.y) },
 		func(c pageCall, n int) { scoresF32AVX512[n](c.base, c.table, c.size, c.pages, c.dims, c.x, c.y) },
+		scoresQ8Go,
 	}
-	t.mix = [2]func(pageCall, int){
+	t.mix = [kvTypes]func(pageCall, int){
 		func(c pageCall, n int) { c.mix512(&mixBF16AVX512, &mixp4BF16AVX512, n) },
 		func(c pageCall, n int) { c.mix512(&mixF32AVX512, &mixp4F32AVX512, n) },
+		mixQ8Go,
 	}
-	t.softmaxPage = [2]func(*float32, int, int, int) float32{softmaxPageAVX512, softmaxPageAVX512}
+	t.softmaxPage = [kvTypes]func(*float32, int, int, int) float32{softmaxPageAVX512, softmaxPageAVX512, softmaxPageAVX512}
 	return &t
 }
 
@@ -183,6 +188,18 @@ func (c pageCall) mix512(one, four *pageKernels, n int) {
 		one = four
 	}
 	one[n](c.base, c.table, c.size, c.pages, c.dims, c.x, c.y)
+}
+
+// storeQ8Vec is storeQ8Go with the vector level's quantising, which has the same bits (K2).
+func storeQ8Vec(page unsafe.Pointer, token int, k, v *float32, dims int) {
+	var rec q8Record
+	for b := range dims / 2 {
+		at := unsafe.Pointer(&rec)
+		quantiseAVX2(at, (*float32)(unsafe.Add(unsafe.Pointer(k), 128*b)), 1, q8TokenBytes)
+		rec.storeKey(unsafe.Add(page, b*q8PageBlock), token)
+		quantiseAVX2(at, (*float32)(unsafe.Add(unsafe.Pointer(v), 128*b)), 1, q8TokenBytes)
+		rec.storeValue(unsafe.Add(page, (dims/2+b)*q8PageBlock), token)
+	}
 }
 
 func ropeHalfVec(x, cos, sin []float32) {

@@ -17,7 +17,7 @@ type Pages struct {
 // AttendScratch is the working memory of attention; each thread has its own. The zero value is ready; it grows to
 // 64 bytes per token of context (up to twice that) and stays until Free.
 type AttendScratch struct {
-	q      []float32 // [HeadDim/16][c][16]: the queries of a group
+	q      []float32 // [HeadDim/16][c][16]: the queries of a group; KVQ8_0: [HeadDim/32][c] records as in FormQ8
 	s      []float32 // [pages][c][16]: scores, then probabilities
 	o      []float32 // [c][HeadDim]
 	tokens int       // capacity of s in tokens
@@ -111,19 +111,7 @@ type pageCall struct {
 func (g *chunkGroup) run(keys unsafe.Pointer, table []int32, h, c0, n int) {
 	l := g.p.Layout
 	hd, kind := l.HeadDim, l.Type
-	for j := range n {
-		i, head := (c0+j)/g.share, h*g.share+(c0+j)%g.share
-		src := g.q[i*g.ldq+head*hd:][:hd]
-		for b := 0; b < hd; b += 16 {
-			dst := (*[16]float32)(g.s.q[b*n+j*16:])
-			for k := range dst {
-				dst[k] = src[b+k] * g.scale
-			}
-		}
-	}
-	if active.pairs && kind == KVBF16 {
-		active.roundLines(&g.s.q[0], n*hd/16)
-	}
+	g.queries(h, c0, n)
 	last := g.pos + (c0+n-1)/g.share
 	pages := last/PageTokens + 1
 	call := pageCall{base: keys, size: l.BlockBytes(), dims: hd / 16}
@@ -151,6 +139,33 @@ func (g *chunkGroup) run(keys unsafe.Pointer, table []int32, h, c0, n int) {
 		for d, v := range src {
 			dst[d] = v * norm[j]
 		}
+	}
+}
+
+// queries prepares the scaled queries of columns [c0,c0+n) in the form that the scores are computed from.
+func (g *chunkGroup) queries(h, c0, n int) {
+	hd, kind := g.p.Layout.HeadDim, g.p.Layout.Type
+	for j := range n {
+		i, head := (c0+j)/g.share, h*g.share+(c0+j)%g.share
+		src := g.q[i*g.ldq+head*hd:][:hd]
+		if kind == KVQ8_0 {
+			scaled := g.s.o[:hd]
+			for k, v := range src {
+				scaled[k] = v * g.scale
+			}
+			rec := unsafe.Add(unsafe.Pointer(&g.s.q[0]), j*q8TokenBytes)
+			active.quantise(rec, &scaled[0], hd/BlockCols, n*q8TokenBytes)
+			continue
+		}
+		for b := 0; b < hd; b += 16 {
+			dst := (*[16]float32)(g.s.q[b*n+j*16:])
+			for k := range dst {
+				dst[k] = src[b+k] * g.scale
+			}
+		}
+	}
+	if active.pairs && kind == KVBF16 {
+		active.roundLines(&g.s.q[0], n*hd/16)
 	}
 }
 
@@ -220,6 +235,34 @@ func mixF32Go(c pageCall, n int) {
 		for j := range n {
 			for d := range c.dims {
 				f32Block((*panelSum)(line(c.y, j*c.dims+d)), unsafe.Add(c.page(p), 1024*d), line(c.x, p*n+j))
+			}
+		}
+	}
+}
+
+// scoresQ8Go multiplies in integers, as products with Q8_0 weights do (K2); dims is in units of 16.
+func scoresQ8Go(c pageCall, n int) {
+	for p := range c.pages {
+		mmQ8Go(mmCall{w: c.page(p), x: unsafe.Pointer(c.x), y: &line(c.y, p*n)[0], kb: c.dims / 2, np: 1, xs: n * q8TokenBytes, ldy: 64}, n)
+	}
+}
+
+// mixQ8Go weighs each token's integers with its probability times its scale.
+func mixQ8Go(c pageCall, n int) {
+	for p := range c.pages {
+		for j := range n {
+			x := line(c.x, p*n+j)
+			for d := range c.dims {
+				block := unsafe.Add(c.page(p), d/2*q8PageBlock)
+				scales := (*[PageTokens]uint16)(block)
+				q := (*[PageTokens][16]int8)(unsafe.Add(block, 32+256*(d%2)))
+				acc := line(c.y, j*c.dims+d)
+				for t := range q {
+					by := float32(x[t] * halfToFloat(scales[t]))
+					for i, v := range q[t] {
+						acc[i] += float32(by * float32(v))
+					}
+				}
 			}
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"unsafe"
 )
 
@@ -14,23 +16,39 @@ const PageTokens = PanelRows
 type KVType uint8
 
 const (
-	KVBF16 KVType = iota // bfloat16, the default
-	KVF32                // float32, the oracle's
+	KVBF16  KVType = iota // bfloat16, the default
+	KVF32                 // float32, the oracle's
+	KVQ8_0                // int8 with a float16 scale per token, head and 32 dimensions: 17/32 of bfloat16's bytes
+	kvTypes               // count
 )
 
+// kvTypeNames are in the order of the constants; they stand in layout manifests and on command lines.
+var kvTypeNames = [kvTypes]string{"bf16", "f32", "q8_0"}
+
 func (t KVType) String() string {
-	if t == KVF32 {
-		return "f32"
+	if t < kvTypes {
+		return kvTypeNames[t]
 	}
-	return "bf16"
+	return fmt.Sprintf("kvtype(%d)", uint8(t))
 }
 
-// Bytes returns the size of one element.
-func (t KVType) Bytes() int {
-	if t == KVF32 {
-		return 4
+// ParseKVType is the inverse of String.
+func ParseKVType(s string) (KVType, error) {
+	if i := slices.Index(kvTypeNames[:], s); i >= 0 {
+		return KVType(i), nil
 	}
-	return 2
+	return 0, fmt.Errorf("kernel: %q is no type of a KV cache; allowed are %s", s, strings.Join(kvTypeNames[:], ", "))
+}
+
+// headBytes is the size of one token's keys, or values, of one head of dims dimensions.
+func (t KVType) headBytes(dims int) int {
+	switch t {
+	case KVF32:
+		return 4 * dims
+	case KVQ8_0:
+		return dims / BlockCols * rowBlockBytes[Q8_0]
+	}
+	return 2 * dims
 }
 
 // KVLayout describes a KV block: 16 tokens of all layers and heads, contiguous:
@@ -40,6 +58,10 @@ func (t KVType) Bytes() int {
 // A page of keys is a panel whose rows are the tokens and whose columns are the dimensions of the head: bf16
 // [HeadDim/2][16 token][2], f32 [HeadDim][16 token]. A page of values is HeadDim/16 panels whose rows are
 // dimensions and whose columns are the tokens: bf16 [HeadDim/16][8][16 dim][2], f32 [HeadDim/16][16 token][16 dim].
+//
+// In Q8_0 a token has a scale per 32 dimensions, for keys and for values: a page of keys is a panel in that format,
+// [HeadDim/32] of { [16 token] f16 scale, [8][16 token][4] int8 }, a page of values is [HeadDim/32] of
+// { [16 token] f16 scale, [2][16 token][16 dim] int8 }. HeadDim is then a multiple of 32.
 type KVLayout struct {
 	Layers, KVHeads, HeadDim int
 	Type                     KVType
@@ -53,8 +75,10 @@ func (l KVLayout) Check() error {
 		return fmt.Errorf("kernel: a KV cache of %d layers and %d heads; both must be between 1 and %d", l.Layers, l.KVHeads, most)
 	case l.HeadDim < 16 || l.HeadDim > headDimMax || l.HeadDim%16 != 0:
 		return fmt.Errorf("kernel: KV heads of %d dimensions; allowed are multiples of 16 up to %d", l.HeadDim, headDimMax)
-	case l.Type > KVF32:
-		return fmt.Errorf("kernel: KV type %d; allowed are bf16 and f32", l.Type)
+	case l.Type >= kvTypes:
+		return fmt.Errorf("kernel: KV type %d; allowed are %s", l.Type, strings.Join(kvTypeNames[:], ", "))
+	case l.Type == KVQ8_0 && l.HeadDim%BlockCols != 0:
+		return fmt.Errorf("kernel: a KV cache in q8_0 with heads of %d dimensions; it needs multiples of %d, use bf16", l.HeadDim, BlockCols)
 	}
 	return nil
 }
@@ -63,7 +87,10 @@ func (l KVLayout) Check() error {
 const headDimMax = 512
 
 // pageBytes is the size of 16 keys, or of 16 values, of one head.
-func (l KVLayout) pageBytes() int { return PageTokens * l.HeadDim * l.Type.Bytes() }
+func (l KVLayout) pageBytes() int { return PageTokens * l.Type.headBytes(l.HeadDim) }
+
+// RowBytes is the size of one token's keys, or values, of one layer.
+func (l KVLayout) RowBytes() int { return l.KVHeads * l.Type.headBytes(l.HeadDim) }
 
 // LayerBytes is the size of one layer within a block.
 func (l KVLayout) LayerBytes() int { return 2 * l.KVHeads * l.pageBytes() }
@@ -91,9 +118,12 @@ func (l KVLayout) StoreHeads(block []byte, layer, token, h0, h1 int, k, v []floa
 			clear(page)
 		}
 		hk, hv := k[h*l.HeadDim:][:l.HeadDim], v[h*l.HeadDim:][:l.HeadDim]
-		if l.Type == KVF32 {
+		switch l.Type {
+		case KVF32:
 			l.storeF32(page, token, hk, hv)
-		} else {
+		case KVQ8_0:
+			active.storeQ8(unsafe.Pointer(&page[0]), token, &hk[0], &hv[0], l.HeadDim/16)
+		default:
 			active.storeKV(unsafe.Pointer(&page[0]), token, &hk[0], &hv[0], l.HeadDim/16)
 		}
 	}
@@ -108,6 +138,36 @@ func (l KVLayout) storeF32(page []byte, token int, k, v []float32) {
 	}
 }
 
+// storeQ8Go writes one token into a page of keys and the page of values behind it, dims*16 elements each, quantised
+// as an Input does it.
+func storeQ8Go(page unsafe.Pointer, token int, k, v *float32, dims int) {
+	var rec q8Record // not shared with the vector levels: through a table of functions it would escape
+	for b := range dims / 2 {
+		at := unsafe.Pointer(&rec)
+		quantiseGo(at, (*float32)(unsafe.Add(unsafe.Pointer(k), 128*b)), 1, q8TokenBytes)
+		rec.storeKey(unsafe.Add(page, b*q8PageBlock), token)
+		quantiseGo(at, (*float32)(unsafe.Add(unsafe.Pointer(v), 128*b)), 1, q8TokenBytes)
+		rec.storeValue(unsafe.Add(page, (dims/2+b)*q8PageBlock), token)
+	}
+}
+
+func (rec *q8Record) storeKey(block unsafe.Pointer, token int) {
+	(*[PageTokens]uint16)(block)[token] = floatToHalf(rec.scale)
+	dst := (*[8][PageTokens][4]int8)(unsafe.Add(block, 32))
+	for g, quad := range (*[8][4]int8)(unsafe.Pointer(&rec.q)) {
+		dst[g][token] = quad
+	}
+}
+
+func (rec *q8Record) storeValue(block unsafe.Pointer, token int) {
+	(*[PageTokens]uint16)(block)[token] = floatToHalf(rec.scale)
+	dst := (*[2][PageTokens][16]int8)(unsafe.Add(block, 32))
+	dst[0][token], dst[1][token] = [16]int8(rec.q[:16]), [16]int8(rec.q[16:])
+}
+
+// q8PageBlock is the size of 32 dimensions of 16 tokens in Q8_0: the scales, then the integers.
+const q8PageBlock = PageTokens * 34
+
 // storeKVGo writes one token into a page of keys and the page of values behind it, dims*16 elements each.
 func storeKVGo(page unsafe.Pointer, token int, k, v *float32, dims int) {
 	ks, vs := unsafe.Slice(k, 16*dims), unsafe.Slice(v, 16*dims)
@@ -121,7 +181,7 @@ func storeKVGo(page unsafe.Pointer, token int, k, v *float32, dims int) {
 	}
 }
 
-// LoadKV reads back what StoreKV wrote (rounded to bf16 if that is the type). For tests and tools.
+// LoadKV reads back what StoreKV wrote (rounded as the type rounds). For tests and tools.
 func (l KVLayout) LoadKV(block []byte, layer, token int, k, v []float32) {
 	le := binary.LittleEndian
 	size := l.pageBytes()
@@ -129,13 +189,18 @@ func (l KVLayout) LoadKV(block []byte, layer, token int, k, v []float32) {
 		page := block[layer*l.LayerBytes()+2*h*size:][:2*size]
 		for d := range l.HeadDim {
 			i := h*l.HeadDim + d
-			if l.Type == KVF32 {
+			switch l.Type {
+			case KVF32:
 				k[i] = math.Float32frombits(le.Uint32(page[(d*PageTokens+token)*4:]))
 				v[i] = math.Float32frombits(le.Uint32(page[size+(d/16*256+token*16+d%16)*4:]))
-				continue
+			case KVQ8_0:
+				kb, vb := page[d/32*q8PageBlock:], page[size+d/32*q8PageBlock:]
+				k[i] = halfToFloat(le.Uint16(kb[2*token:])) * float32(int8(kb[32+d%32/4*64+4*token+d%4]))
+				v[i] = halfToFloat(le.Uint16(vb[2*token:])) * float32(int8(vb[32+d%32/16*256+16*token+d%16]))
+			default:
+				k[i] = bf16ToFloat(le.Uint16(page[(d/2*PageTokens+token)*4+d%2*2:]))
+				v[i] = bf16ToFloat(le.Uint16(page[size+d/16*512+(token/2*16+d%16)*4+token%2*2:]))
 			}
-			k[i] = bf16ToFloat(le.Uint16(page[(d/2*PageTokens+token)*4+d%2*2:]))
-			v[i] = bf16ToFloat(le.Uint16(page[size+d/16*512+(token/2*16+d%16)*4+token%2*2:]))
 		}
 	}
 }

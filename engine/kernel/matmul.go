@@ -27,11 +27,12 @@ type table struct {
 	expSum      func(dst, x []float32, peak float32) float32
 	dot         func(a, b []float32) float32
 	scale       func(x []float32, by float32)
-	scores      [2]func(c pageCall, n int)
-	mix         [2]func(c pageCall, n int)
-	softmaxPage [2]func(s *float32, stride, pages, tokens int) float32
-	roundLines  func(x *float32, lines int) // of queries, if pairs
-	storeKV     func(page unsafe.Pointer, token int, k, v *float32, dims int)
+	scores      [kvTypes]func(c pageCall, n int)
+	mix         [kvTypes]func(c pageCall, n int)
+	softmaxPage [kvTypes]func(s *float32, stride, pages, tokens int) float32
+	roundLines  func(x *float32, lines int)                                   // of queries, if pairs
+	storeKV     func(page unsafe.Pointer, token int, k, v *float32, dims int) // KVBF16
+	storeQ8     func(page unsafe.Pointer, token int, k, v *float32, dims int) // KVQ8_0
 }
 
 // mmCall are the arguments of a product kernel.
@@ -107,10 +108,11 @@ func genericTable() *table {
 		quantise: quantiseGo, roundPairs: roundPairsGo,
 		rmsNorm: rmsNormGo, ropeHalf: ropeHalfGo, ropePairs: ropePairsGo, siluMul: siluMulGo, add: addGo, scale: scaleGo,
 		maxOf: maxOfGo, expSum: expSumGo, dot: dotGo,
-		scores:      [2]func(pageCall, int){scoresBF16Go, scoresF32Go},
-		mix:         [2]func(pageCall, int){mixBF16Go, mixF32Go},
-		softmaxPage: [2]func(*float32, int, int, int) float32{softmaxPageGo, softmaxPageGo},
+		scores:      [kvTypes]func(pageCall, int){scoresBF16Go, scoresF32Go, scoresQ8Go},
+		mix:         [kvTypes]func(pageCall, int){mixBF16Go, mixF32Go, mixQ8Go},
+		softmaxPage: [kvTypes]func(*float32, int, int, int) float32{softmaxPageGo, softmaxPageGo, softmaxPageGo},
 		storeKV:     storeKVGo,
+		storeQ8:     storeQ8Go,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"baton/engine/kernel"
 	"baton/engine/tokenizer"
+	"baton/engine/weights"
 	"baton/engine/weights/gguf"
 )
 
@@ -33,12 +34,17 @@ type Options struct {
 	ChunkTokensMax int                     // most tokens in one Step; 0 means ChunkTokens
 	Exact          bool                    // weights become float32 and activations stay so: the oracle, slow
 	Progress       func(done, total int64) // called after each matrix that was repacked, in bytes of the file
+	// Tokenizer says which ids can be drawn and is part of the manifest; nil means the file's own,
+	// which only GGUF files have.
+	Tokenizer *tokenizer.Tokenizer
+	// Deterministic uses one family of kernels for every step and names it in the manifest.
+	Deterministic bool
 }
 
 // Model is a loaded model. Its methods may be called from several goroutines, but for Close.
 type Model struct {
 	config   Config
-	weights  weights
+	weights  parameters
 	layout   kernel.KVLayout
 	manifest Manifest
 	freq     []float64 // angle per position of each turned pair, [RopeDim/2]
@@ -50,8 +56,8 @@ type Model struct {
 }
 
 // Open reads f, checks all of it and repacks its weights. f must stay open until Close: token
-// embeddings are looked up in it. An error names the key or tensor that is wrong.
-func Open(f *gguf.File, o Options) (*Model, error) {
+// embeddings may be looked up in it. An error names the key or tensor that is wrong.
+func Open(f weights.File, o Options) (*Model, error) {
 	if err := kernel.Check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
@@ -79,11 +85,15 @@ func Open(f *gguf.File, o Options) (*Model, error) {
 	if err := m.layout.Check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
-	tok, err := tokenizerDigest(f, c.Vocab)
+	tok, err := tokenizerDigest(f, o.Tokenizer, &c)
 	if err != nil {
 		return nil, err
 	}
+	m.config.Vocab = c.Vocab
 	m.manifest = m.describe(f.Digest(), tok)
+	if o.Deterministic {
+		m.manifest.Kernels = kernel.Active().String()
+	}
 	if err := m.weights.load(f, &c, o); err != nil {
 		m.weights.arena.release()
 		return nil, err
@@ -93,18 +103,23 @@ func Open(f *gguf.File, o Options) (*Model, error) {
 	return m, nil
 }
 
-// tokenizerDigest is 0 for a file that has no tokenizer at all, as synthetic ones for tests.
-func tokenizerDigest(f *gguf.File, vocab int) (uint64, error) {
-	if f.Kind("tokenizer.ggml.model") == "" {
+// tokenizerDigest is 0 for a file that has no tokenizer at all, as synthetic ones for tests. It
+// lowers c.Vocab to the tokens that there are: rows beyond them are padding, which must never be
+// drawn.
+func tokenizerDigest(f weights.File, t *tokenizer.Tokenizer, c *Config) (uint64, error) {
+	if g, ok := f.(*gguf.File); t == nil && ok && g.Kind("tokenizer.ggml.model") != "" {
+		var err error
+		if t, err = tokenizer.FromGGUF(g); err != nil {
+			return 0, fmt.Errorf("model: %w", err)
+		}
+	}
+	if t == nil {
 		return 0, nil
 	}
-	t, err := tokenizer.FromGGUF(f)
-	if err != nil {
-		return 0, fmt.Errorf("model: %w", err)
+	if t.Vocab() > c.Rows {
+		return 0, fmt.Errorf("model: the tokenizer has %d tokens but the embedding only %d rows", t.Vocab(), c.Rows)
 	}
-	if t.Vocab() > vocab {
-		return 0, fmt.Errorf("model: the tokenizer has %d tokens but token_embd.weight only %d rows", t.Vocab(), vocab)
-	}
+	c.Vocab = min(c.Vocab, t.Vocab())
 	return t.Digest(), nil
 }
 
@@ -112,7 +127,7 @@ func (m *Model) describe(model, tok uint64) Manifest {
 	pool := func(name string) Pool {
 		l := m.layout
 		return Pool{Name: name, Kind: "paged", Layers: l.Layers, Heads: l.KVHeads, HeadDim: l.HeadDim, Rows: BlockTokens,
-			RowBytes: l.KVHeads * l.HeadDim * l.Type.Bytes(), DType: l.Type.String()}
+			RowBytes: l.RowBytes(), DType: l.Type.String()}
 	}
 	return Manifest{
 		Version: manifestVersion, Pools: []Pool{pool("k"), pool("v")},
