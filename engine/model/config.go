@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"baton/engine/weights"
 	"baton/engine/weights/gguf"
 )
 
@@ -46,7 +47,8 @@ type Config struct {
 	Heads   int // query heads
 	KVHeads int // key and value heads; each serves Heads/KVHeads query heads
 	HeadDim int // width of one head; Heads*HeadDim need not be Width
-	Vocab   int // rows of the output matrix
+	Vocab   int // ids that can be drawn: the logits of a position
+	Rows    int // rows of the embedding: ids that can be read; those from Vocab on are padding
 	Context int // positions that the model was trained for
 
 	RopeDim   int     // leading elements of a head that are turned; the others pass through
@@ -113,7 +115,15 @@ func (k *keys) float(key string, def, most float64) float64 {
 // ReadConfig reads the hyper-parameters of f and checks each against its bound and against the
 // others. It does not look at tensors, except to find the vocabulary's size and whether there
 // is an output matrix; Open checks every tensor's shape.
-func ReadConfig(f *gguf.File) (Config, error) {
+func ReadConfig(f weights.File) (Config, error) {
+	switch f := f.(type) {
+	case *gguf.File:
+		return readGGUF(f)
+	}
+	return Config{}, fmt.Errorf("model: weights of %T are not supported", f)
+}
+
+func readGGUF(f *gguf.File) (Config, error) {
 	arch, ok := f.String("general.architecture")
 	if !ok {
 		return Config{}, fmt.Errorf("model: general.architecture is missing: this is not a model file")
@@ -210,6 +220,7 @@ func (k *keys) vocab(c *Config) {
 		return
 	}
 	c.Vocab = int(t.Dims[1])
+	c.Rows = c.Vocab
 	if v := k.count("vocab_size", vocabMax, false); v != 0 && v != c.Vocab {
 		k.fail("llama.vocab_size is %d but token_embd.weight has %d rows", v, c.Vocab)
 	}
@@ -266,9 +277,9 @@ const perLayer = 9
 func (c *Config) specs() []spec {
 	w, ffn, q, kv := uint64(c.Width), uint64(c.FFN), uint64(c.QWidth()), uint64(c.KVWidth())
 	s := make([]spec, 0, 4+perLayer*c.Layers)
-	s = append(s, spec{"token_embd.weight", []uint64{w, uint64(c.Vocab)}}, spec{"output_norm.weight", []uint64{w}})
+	s = append(s, spec{"token_embd.weight", []uint64{w, uint64(c.Rows)}}, spec{"output_norm.weight", []uint64{w}})
 	if !c.Tied {
-		s = append(s, spec{"output.weight", []uint64{w, uint64(c.Vocab)}})
+		s = append(s, spec{"output.weight", []uint64{w, uint64(c.Rows)}})
 	}
 	if c.RopeFreqs {
 		s = append(s, spec{"rope_freqs.weight", []uint64{uint64(c.RopeDim / 2)}})
@@ -290,7 +301,7 @@ func (c *Config) specs() []spec {
 }
 
 // checkTensors compares the file's tensors with what the config implies (M4).
-func checkTensors(f *gguf.File, c *Config) error {
+func checkTensors(f weights.File, c *Config) error {
 	specs := c.specs()
 	expected := make(map[string]bool, len(specs))
 	for _, s := range specs {
@@ -315,7 +326,7 @@ func checkTensors(f *gguf.File, c *Config) error {
 }
 
 // vector reads a one-dimensional tensor as float32.
-func vector(f *gguf.File, name string) []float32 {
+func vector(f weights.File, name string) []float32 {
 	t, _ := f.Tensor(name)
 	v := make([]float32, t.Cols())
 	mustDequant(v, t.Type, t.Data)

@@ -115,7 +115,7 @@ func TestWindowEndsTheContext(t *testing.T) {
 }
 
 func TestManifestsDifferByEveryField(t *testing.T) {
-	m := Manifest{1, []Pool{{"k", "paged", 3, 2, 32, 16, 128, "bf16"}, {"v", "paged", 3, 2, 32, 16, 128, "bf16"}}, 16, 12288, Interleaved, "a", "b"}
+	m := Manifest{1, []Pool{{"k", "paged", 3, 2, 32, 16, 128, "bf16"}, {"v", "paged", 3, 2, 32, 16, 128, "bf16"}}, 16, 12288, Interleaved, "a", "b", "c"}
 	o, err := ParseManifest(m.Bytes())
 	if err != nil || !m.Equal(o) {
 		t.Fatalf("%s is not %s: %v", o.Bytes(), m.Bytes(), err)
@@ -123,7 +123,7 @@ func TestManifestsDifferByEveryField(t *testing.T) {
 	for name, change := range map[string]func(*Manifest){
 		"version": func(m *Manifest) { m.Version++ }, "block_tokens": func(m *Manifest) { m.BlockTokens++ },
 		"block_bytes": func(m *Manifest) { m.BlockBytes++ }, "rope": func(m *Manifest) { m.Rope = "half" },
-		"model": func(m *Manifest) { m.Model = "" }, "tokenizer": func(m *Manifest) { m.Tokenizer = "" },
+		"kernels": func(m *Manifest) { m.Kernels = "x" }, "model": func(m *Manifest) { m.Model = "" }, "tokenizer": func(m *Manifest) { m.Tokenizer = "" },
 		"pools":         func(m *Manifest) { m.Pools = m.Pools[:1] },
 		"pools[1].name": func(m *Manifest) { m.Pools[1].Name = "x" }, "pools[1].kind": func(m *Manifest) { m.Pools[1].Kind = "x" },
 		"pools[1].layers": func(m *Manifest) { m.Pools[1].Layers++ }, "pools[0].heads": func(m *Manifest) { m.Pools[0].Heads++ },

@@ -76,6 +76,9 @@ type Manifest struct {
 	Rope        Rope   `json:"rope"`
 	Model       string `json:"model"`     // xxh3 of the model file, 16 hexadecimal digits
 	Tokenizer   string `json:"tokenizer"` // digest of the tokenizer, 16 hexadecimal digits
+	// Kernels is the family of kernels that wrote the bytes, if both ends must have the same
+	// (Options.Deterministic); "" if any will do.
+	Kernels string `json:"kernels,omitempty"`
 }
 
 // Pool is one kind of cached value.
@@ -125,6 +128,7 @@ func (m Manifest) Diff(o Manifest) string {
 	cmp("version", m.Version, o.Version)
 	cmp("model", m.Model, o.Model)
 	cmp("tokenizer", m.Tokenizer, o.Tokenizer)
+	cmp("kernels", m.Kernels, o.Kernels)
 	cmp("rope", m.Rope, o.Rope)
 	cmp("block_tokens", m.BlockTokens, o.BlockTokens)
 	cmp("block_bytes", m.BlockBytes, o.BlockBytes)

@@ -178,8 +178,8 @@ func (r *Runner) check(i int, it *Item) error {
 		}
 	}
 	for _, id := range it.Tokens {
-		if id < 0 || int(id) >= c.Vocab {
-			return fmt.Errorf("model: item %d has token %d, the vocabulary ends at %d", i, id, c.Vocab-1)
+		if id < 0 || int(id) >= c.Rows {
+			return fmt.Errorf("model: item %d has token %d, the vocabulary ends at %d", i, id, c.Rows-1)
 		}
 	}
 	return nil

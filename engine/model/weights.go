@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"baton/engine/kernel"
-	"baton/engine/weights/gguf"
+	"baton/engine/weights"
 )
 
 // product is one or more matrices that multiply the same activations. Matrices of one format
@@ -28,10 +28,10 @@ type layer struct {
 	qkv, out, gateUp, down product
 }
 
-// weights holds everything that is read from the file at load.
-type weights struct {
-	embed   gguf.Tensor // rows are decoded on lookup, straight from the file
-	norm    []float32   // [Width]
+// parameters holds everything that is read from the file at load.
+type parameters struct {
+	embed   weights.Tensor // rows are decoded on lookup, straight from the file
+	norm    []float32      // [Width]
 	head    product
 	divisor []float32 // rope_freqs.weight, or nil
 	layers  []layer
@@ -82,7 +82,7 @@ type packing struct {
 }
 
 // load packs every matrix of the file, several at a time, and calls progress after each.
-func (w *weights) load(f *gguf.File, c *Config, o Options) error {
+func (w *parameters) load(f weights.File, c *Config, o Options) error {
 	w.embed, _ = f.Tensor("token_embd.weight")
 	w.norm = vector(f, "output_norm.weight")
 	if c.RopeFreqs {
@@ -112,7 +112,7 @@ func (w *weights) load(f *gguf.File, c *Config, o Options) error {
 }
 
 // packAll runs the jobs on as many goroutines as the machine has processors.
-func (w *weights) packAll(f *gguf.File, jobs []packing, o Options) error {
+func (w *parameters) packAll(f weights.File, jobs []packing, o Options) error {
 	var total, done int64
 	for _, j := range jobs {
 		total += j.bytes(f)
@@ -157,7 +157,7 @@ func (w *weights) packAll(f *gguf.File, jobs []packing, o Options) error {
 	return first
 }
 
-func (j packing) bytes(f *gguf.File) (n int64) {
+func (j packing) bytes(f weights.File) (n int64) {
 	for _, name := range j.names {
 		t, _ := f.Tensor(name)
 		n += int64(len(t.Data))
@@ -166,7 +166,7 @@ func (j packing) bytes(f *gguf.File) (n int64) {
 }
 
 // pack packs one product and says what was done to tensors that were not taken as they are.
-func (j packing) pack(f *gguf.File, exact bool, a *arena) (notes []string, err error) {
+func (j packing) pack(f weights.File, exact bool, a *arena) (notes []string, err error) {
 	var src []source
 	for _, name := range j.names {
 		t, _ := f.Tensor(name)

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/zeebo/xxh3"
@@ -62,6 +63,10 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
+// releaseEvery is how much of a file is read before its pages are given back: a whole read of a
+// mapped file would count as this process's memory from then on.
+const releaseEvery = 16 << 20
+
 // Tensor is a view of one tensor of the file.
 type Tensor struct {
 	Name string
@@ -110,7 +115,14 @@ func (f *File) Size() int64 { return int64(len(f.bytes)) }
 
 // Digest returns the xxh3 sum of the whole file. The first call reads all of it.
 func (f *File) Digest() uint64 {
-	f.digestOnce.Do(func() { f.digest = xxh3.Hash(f.bytes) })
+	f.digestOnce.Do(func() {
+		h := xxh3.New()
+		for b := range slices.Chunk(f.bytes, releaseEvery) {
+			h.Write(b)
+			f.Release(b)
+		}
+		f.digest = h.Sum64()
+	})
 	return f.digest
 }
 
@@ -121,6 +133,14 @@ func (f *File) SHA256() string {
 		f.sha = hex.EncodeToString(s[:])
 	})
 	return f.sha
+}
+
+// Release gives the memory back that the mapped bytes b, a part of a tensor's Data, take in this
+// process. They stay readable, at the price of a page fault. Bytes in memory (Parse) stay.
+func (f *File) Release(b []byte) {
+	if f.unmap != nil {
+		release(b)
+	}
 }
 
 // Close gives the mapping back. No Tensor of the file may be used afterwards.

@@ -20,17 +20,21 @@ const (
 	hub     = "hf:"     // hf:OWNER/REPO/FILE, a file of a model hub
 )
 
-const naming = "known are recall (inside the binary), smollm2, hf:OWNER/REPO/FILE.gguf, and the path of a .gguf file"
+const naming = "known are recall (inside the binary), smollm2, hf:OWNER/REPO/FILE.gguf, the path of a .gguf file, and the path of a directory with config.json, tokenizer.json and safetensors"
 
-// Source is where a model is: a file, or bytes inside the binary.
+// Source is where a model is: a GGUF file, a directory of safetensors, or bytes inside the binary.
 type Source struct {
 	Name     string // what was asked for; "recall" for the default
 	Path     string // "" if embedded
+	Dir      bool   // Path is a directory with config.json and safetensors
 	Embedded []byte // nil if a file; read only
 }
 
-// Open opens the model file.
+// Open opens the model file. A directory is opened by package checkpoint, as any source is.
 func (s Source) Open() (*gguf.File, error) {
+	if s.Dir {
+		return nil, fmt.Errorf("store: %s is a directory, want a GGUF file here", s.Path)
+	}
 	if s.Embedded != nil {
 		return gguf.Parse(s.Embedded)
 	}
@@ -38,7 +42,7 @@ func (s Source) Open() (*gguf.File, error) {
 }
 
 // Resolve finds a model on this machine: "" or "recall" (embedded), "smollm2" or
-// "hf:OWNER/REPO/FILE" in the cache, anything else is a path. It never uses the network; an
+// "hf:OWNER/REPO/FILE" in the cache, anything else is the path of a file or directory. It never uses the network; an
 // error says which pull would help.
 func Resolve(nameOrPath string) (Source, error) {
 	if nameOrPath == "" || nameOrPath == Recall {
@@ -56,8 +60,12 @@ func Resolve(nameOrPath string) (Source, error) {
 	switch {
 	case err == nil && st.Mode().IsRegular():
 		return Source{Name: nameOrPath, Path: path}, nil
+	case err == nil && st.IsDir() && present(filepath.Join(path, "config.json")):
+		return Source{Name: nameOrPath, Path: path, Dir: true}, nil
+	case err == nil && st.IsDir():
+		return Source{}, fmt.Errorf("store: the directory %s has no config.json; %s", path, naming)
 	case err == nil:
-		return Source{}, fmt.Errorf("store: %s is not a regular file; %s", path, naming)
+		return Source{}, fmt.Errorf("store: %s is neither a file nor a directory; %s", path, naming)
 	case errors.Is(err, os.ErrNotExist) && pulled:
 		return Source{}, fmt.Errorf("store: the model %s is not on this machine (looked for %s); fetch it with: baton pull %s", nameOrPath, path, nameOrPath)
 	case errors.Is(err, os.ErrNotExist) && looksLikePath(nameOrPath):

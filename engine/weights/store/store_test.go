@@ -37,14 +37,26 @@ func TestNamesAreFoundOrExplained(t *testing.T) {
 	if s, err := Resolve(file); err != nil || s.Path != file || s.Name != file {
 		t.Errorf("%v, %v", s, err)
 	}
+	whole := filepath.Join(dir, "whole")
+	if err := os.MkdirAll(whole, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(whole, "config.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := Resolve(whole); err != nil || s.Path != whole || !s.Dir {
+		t.Errorf("a directory: %+v, %v", s, err)
+	} else if _, err := s.Open(); err == nil {
+		t.Error("a directory was opened as a file")
+	}
 	rows := map[string]string{
 		"smollm2":                "store: the model smollm2 is not on this machine (looked for " + filepath.Join(dir, "SmolLM2-135M-Instruct.Q4_1.gguf") + "); fetch it with: baton pull smollm2",
 		"hf:a/b/c.gguf":          "fetch it with: baton pull hf:a/b/c.gguf",
-		"llama":                  `store: there is no model "llama"; known are recall (inside the binary), smollm2, hf:OWNER/REPO/FILE.gguf, and the path of a .gguf file`,
+		"llama":                  `store: there is no model "llama"; known are recall (inside the binary), smollm2, hf:OWNER/REPO/FILE.gguf, the path of a .gguf file, and the path of a directory`,
 		"model.gguf":             `store: there is no model "model.gguf": no such file; known are`,
 		"dir/model":              `store: there is no model "dir/model": no such file; known are`,
 		"hf:foo":                 `store: "hf:foo": want hf:OWNER/REPO/FILE.gguf, each of letters`,
-		dir:                      "is not a regular file; known are",
+		dir:                      "has no config.json; known are",
 		filepath.Join(file, "y"): "store: ",
 	}
 	for name, want := range rows {
