@@ -10,6 +10,12 @@
 //	P1  Pick is a function of its arguments; equal probabilities go to the lowest id
 //	P2  Pick allocates nothing once its Scratch has grown
 //	P3  the texts of a Sequence's pieces joined never contain a stop string, nor a byte after one
+//	    (with include_stop: the first one, at their end; text before min_tokens is not looked at)
 //	P4  a Sequence finishes exactly once
 //	P5  log-probabilities are those of the unmodified logits
+//	P6  a Sequence that begins behind generated tokens goes on as the one that generated them
+//
+// What changes logits is applied in the order logit_bias, allowed_token_ids and bad_words,
+// min_tokens, grammar, repetition_penalty, presence_penalty and frequency_penalty; then come
+// temperature, top_k, top_p, min_p and the draw.
 package sample

@@ -28,7 +28,7 @@ func Example() {
 	for !seq.Finished() {
 		logits := make([]float32, tok.Vocab())
 		logits[script[seq.Len()]] = 10
-		piece := seq.Push(sample.Pick(&p, logits, seq.Len(), scratch))
+		piece, _ := seq.Push(seq.Pick(logits, scratch))
 		fmt.Printf("%q ", piece.Text)
 		if piece.Finished {
 			fmt.Printf("%s at %q\n", piece.Reason, piece.Matched)

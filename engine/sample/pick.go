@@ -17,6 +17,9 @@ func Clamp(l float32) float32 {
 	return min(l, 0)
 }
 
+// NoToken is the ID of a Choice where no token is allowed.
+const NoToken = -1
+
 // Choice is the token that Pick chose.
 type Choice struct {
 	ID      int32
@@ -33,14 +36,17 @@ type TopLogprob struct {
 
 // Scratch is the working memory of Pick; the zero value is ready. One goroutine at a time.
 type Scratch struct {
-	weights []float64 // by id
-	kept    []weighed
-	best    []weighed
-	top     []TopLogprob
-	buckets [bucketsMax]bucket
+	weights  []float64 // by id
+	kept     []weighed
+	best     []weighed
+	top      []TopLogprob
+	adjusted []float32 // logits by id, changed by a Sequence
+	mask     []uint64  // of a grammar
+	buckets  [bucketsMax]bucket
 }
 
-// Pick chooses the token for position, the index of the generated token from 0. logits has one
+// Pick chooses the token for position, its index in prompt and output (of which any numbering
+// that goes on does). It is what a Sequence without anything that changes logits does. logits has one
 // number per token of the vocabulary, at least one, and is read only. A NaN counts as minus
 // infinity; if no logit is finite, the token is 0 or the first that is infinite.
 //
@@ -49,14 +55,19 @@ type Scratch struct {
 // it. Equal logits at a border are kept from the lowest id up (P1).
 func Pick(p *Params, logits []float32, position int, s *Scratch) Choice {
 	best := argMax(logits)
-	c := Choice{ID: best}
-	if finite := logits[best]-logits[best] == 0; finite && !p.Greedy() {
-		c.ID = s.draw(p, logits, float64(logits[best]), Uniform(p.Seed, p.Choice, uint32(position)))
-	}
+	c := Choice{ID: s.choose(p, logits, best, position)}
 	if p.Logprobs >= 0 {
 		s.report(&c, logits, logits[best], p.Logprobs)
 	}
 	return c
+}
+
+// choose returns the token for position; best is the best one.
+func (s *Scratch) choose(p *Params, logits []float32, best int32, position int) int32 {
+	if finite := logits[best]-logits[best] == 0; !finite || p.Greedy() {
+		return best
+	}
+	return s.draw(p, logits, float64(logits[best]), Uniform(p.Seed, p.Choice, uint32(position)))
 }
 
 // argMax returns the lowest id of the highest logit.

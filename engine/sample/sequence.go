@@ -1,6 +1,9 @@
 package sample
 
 import (
+	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -32,58 +35,136 @@ type Piece struct {
 	Matched  string // the stop string, or the text of the stop token; "" at the model's own end
 }
 
-// Sequence is the state of one choice of a request: its tokens, the text that is held back, and
-// whether it has finished. One goroutine at a time.
+// Automaton says which tokens may come next, by those that came (grammar.State is one).
+type Automaton interface {
+	// Allowed sets the bits of the tokens that may come next, end tokens where it may end. mask is
+	// clear and has a bit for each logit.
+	Allowed(mask []uint64)
+	// Push takes a token that is no end token; false: it was not allowed.
+	Push(id int32) bool
+	// Done says that nothing but the end may follow.
+	Done() bool
+}
+
+// Sequence is the state of one choice of a request: its tokens, what they mean for the next one,
+// the text that is held back, and whether it has finished. One goroutine at a time.
 type Sequence struct {
 	p        Params
 	tok      *tokenizer.Tokenizer
 	stream   *tokenizer.Stream
+	position int // of the first token: the length of the prompt
 	ids      []int32
-	held     string // text that may be the start of a stop string
+	history  history
+	grammar  Automaton // nil: any text
+	held     string    // text that may be the start of a stop string
 	finished bool
 }
 
 // idsFirst is how many tokens a sequence has room for before its list grows for the first time.
 const idsFirst = 256
 
-// NewSequence starts a sequence. p must have passed Validate.
-func NewSequence(p Params, tok *tokenizer.Tokenizer) *Sequence {
-	return &Sequence{p: p, tok: tok, stream: tok.Stream(), ids: make([]int32, 0, min(p.MaxTokens, idsFirst))}
+// Start says what a sequence begins with.
+type Start struct {
+	Params    *Params // copied; must have passed Validate
+	Tokenizer *tokenizer.Tokenizer
+	Prompt    []int32   // what repetition_penalty looks at, and whose length is the first position; not kept
+	Generated []int32   // output that is there already, of an attempt that was cut
+	Grammar   Automaton // of the parameters' grammar, at its start; nil without one
 }
 
-// Len returns how many tokens were pushed: the position of the next Pick.
+// ErrGenerated is the error of a Start whose Generated no sequence with its parameters would have.
+var ErrGenerated = errors.New("sample: generated tokens do not go on")
+
+// New starts a sequence, behind what was generated before if there is something: nothing of that
+// comes out again, but the text that was held back at its end.
+func New(b Start) (*Sequence, error) {
+	s := &Sequence{p: *b.Params, tok: b.Tokenizer, stream: b.Tokenizer.StreamKeeping(b.Params.KeepSpecial),
+		position: len(b.Prompt), ids: make([]int32, 0, len(b.Generated)+min(b.Params.MaxTokens, idsFirst)),
+		history: newHistory(b.Params, b.Tokenizer.Vocab(), b.Prompt), grammar: b.Grammar}
+	s.p.Logprobs = -1
+	for i, id := range b.Generated {
+		p, ok := s.Push(Choice{ID: id})
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("%w: the grammar does not allow token %d of them, which is %d", ErrGenerated, i+1, id)
+		case p.Finished:
+			return nil, fmt.Errorf("%w: with token %d of %d the output was finished", ErrGenerated, i+1, len(b.Generated))
+		}
+	}
+	s.p.Logprobs = b.Params.Logprobs
+	return s, nil
+}
+
+// NewSequence starts a sequence of its own, without a prompt and without a grammar. p must have
+// passed Validate.
+func NewSequence(p Params, tok *tokenizer.Tokenizer) *Sequence {
+	s, err := New(Start{Params: &p, Tokenizer: tok})
+	if err != nil { // nothing was generated
+		panic(err)
+	}
+	return s
+}
+
+// Len returns how many tokens were pushed.
 func (s *Sequence) Len() int { return len(s.ids) }
+
+// Pick chooses the next token from the logits behind the last one. It changes nothing: what it
+// chose counts once it is pushed. If parameters and grammar leave no token, it is NoToken.
+func (s *Sequence) Pick(logits []float32, scratch *Scratch) Choice {
+	position := s.position + len(s.ids)
+	if s.plain() {
+		return Pick(&s.p, logits, position, scratch)
+	}
+	adjusted := s.adjust(logits, scratch)
+	best := argMax(adjusted)
+	if x := adjusted[best]; math.IsInf(float64(x), -1) || x != x {
+		return Choice{ID: NoToken}
+	}
+	c := Choice{ID: scratch.choose(&s.p, adjusted, best, position)}
+	if s.p.Logprobs >= 0 {
+		scratch.report(&c, logits, logits[argMax(logits)], s.p.Logprobs)
+	}
+	return c
+}
 
 // Finished says whether the sequence has ended.
 func (s *Sequence) Finished() bool { return s.finished }
 
-// Push adds a chosen token. After a Piece with Finished no more may be pushed (P4).
-func (s *Sequence) Push(c Choice) Piece {
+// Push adds a chosen token; false if the grammar does not allow it, and then nothing was added.
+// After a Piece with Finished no more may be pushed (P4).
+func (s *Sequence) Push(c Choice) (p Piece, ok bool) {
 	if s.finished {
 		panic("sample: a token after the end of its sequence")
 	}
+	end := (!s.p.IgnoreEOS || s.grammar != nil) && s.tok.IsEOS(c.ID) // behind a grammar there is nothing but the end
+	if s.grammar != nil && !end && !s.grammar.Push(c.ID) {
+		return Piece{}, false
+	}
 	s.ids = append(s.ids, c.ID)
+	s.history.push(c.ID)
 	n := len(s.ids)
-	p := Piece{IDs: s.ids[n-1 : n : n], Logprobs: s.logprobs(c)}
-	if !s.p.IgnoreEOS && s.tok.IsEOS(c.ID) {
-		s.end(&p, s.stream.Flush(), ReasonStop, "")
-		return p
+	p = Piece{IDs: s.ids[n-1 : n : n], Logprobs: s.logprobs(c)}
+	stop := slices.Contains(s.p.StopIDs, c.ID)
+	text := ""
+	if s.p.IncludeStop || !end && !stop {
+		text = s.stream.Push(c.ID)
 	}
-	if slices.Contains(s.p.StopIDs, c.ID) {
-		s.end(&p, s.stream.Flush(), ReasonStop, s.tok.Text(c.ID))
-		return p
-	}
-	text := s.stream.Push(c.ID)
-	if n >= s.p.MaxTokens {
+	switch {
+	case end:
+		s.end(&p, text+s.stream.Flush(), ReasonStop, "")
+	case stop:
+		s.end(&p, text+s.stream.Flush(), ReasonStop, s.tok.Text(c.ID))
+	case s.grammar != nil && s.grammar.Done():
+		s.end(&p, text+s.stream.Flush(), ReasonStop, "")
+	case n >= s.p.MaxTokens:
 		s.end(&p, text+s.stream.Flush(), ReasonLength, "")
-		return p
+	default:
+		var matched string
+		if p.Text, matched = s.sift(text); matched != "" {
+			s.finished, p.Finished, p.Reason, p.Matched = true, true, ReasonStop, matched
+		}
 	}
-	text, stop := s.sift(text)
-	p.Text = text
-	if stop != "" {
-		s.finished, p.Finished, p.Reason, p.Matched = true, true, ReasonStop, stop
-	}
-	return p
+	return p, true
 }
 
 // Flush ends the sequence from outside (cancelled, failed, handed on) and returns the text that
@@ -109,10 +190,10 @@ func (s *Sequence) end(p *Piece, text, reason, matched string) {
 }
 
 // sift adds text to what is held and returns what may go out, and the stop string if one is
-// complete (P3). Of several the one that ends first counts, of these the longest: so the
+// complete (P3). In the text of tokens before min_tokens none is looked for. Of several the one that ends first counts, of these the longest: so the
 // outcome depends on the text alone, not on how it was cut into tokens.
 func (s *Sequence) sift(text string) (out, stop string) {
-	if len(s.p.Stop) == 0 {
+	if len(s.p.Stop) == 0 || len(s.ids) < s.p.MinTokens {
 		return text, ""
 	}
 	text = s.held + text
@@ -126,6 +207,9 @@ func (s *Sequence) sift(text string) (out, stop string) {
 		if e := i + len(w); e < end || e == end && i < start {
 			end, start, stop = e, i, w
 		}
+	}
+	if stop != "" && s.p.IncludeStop {
+		return text[:end], stop
 	}
 	if stop != "" {
 		return text[:start], stop

@@ -34,7 +34,7 @@ func vocabulary(t testing.TB) *tokenizer.Tokenizer {
 // play pushes ids until the sequence finishes and returns all text and the last piece.
 func play(s *Sequence, ids []int32) (text string, last Piece, used int) {
 	for _, id := range ids {
-		last = s.Push(Choice{ID: id})
+		last, _ = s.Push(Choice{ID: id})
 		text += last.Text
 		used++
 		if last.Finished {
@@ -86,6 +86,12 @@ func TestSequencesEndForTheRightReason(t *testing.T) {
 		{"of two that end together the longer", func(p *Params) { p.Stop = []string{"bc", "abc"} }, "xabcd", nil, "x", "stop", "abc", 1},
 		{"half a character at the end", func(p *Params) { p.MaxTokens = 2 }, "é!", nil, "é", "length", "", 1},
 		{"a part of a character at the length", func(p *Params) { p.MaxTokens = 1 }, "é!", nil, "\ufffd", "length", "", 2},
+		{"the stop string stays, if it is wanted", func(p *Params) { p.Stop, p.IncludeStop = []string{"lo w"}, true }, "Hello world", nil, "Hello w", "stop", "lo w", 4},
+		{"the stop token's text stays, if it is wanted", func(p *Params) { p.StopIDs, p.IncludeStop = []int32{code}, true }, "Hello", []int32{code, code}, "Hello code", "stop", " code", 1},
+		{"an end token has no text", func(p *Params) { p.IncludeStop = true }, "Hello", []int32{endID}, "Hello", "stop", "", 0},
+		{"special tokens have text, if it is wanted", func(p *Params) { p.IgnoreEOS, p.KeepSpecial, p.MaxTokens = true, true, 7 }, "Hello", []int32{endID, code}, "Hello<|end|> code", "length", "", 0},
+		{"an end token's text stays, if both are wanted", func(p *Params) { p.IncludeStop, p.KeepSpecial = true, true }, "Hello", []int32{endID}, "Hello<|end|>", "stop", "", 0},
+		{"no stop string before min_tokens", func(p *Params) { p.Stop, p.MinTokens = []string{"l"}, 4 }, "Hello", nil, "Hel", "stop", "l", 1},
 		{"a stop string of more bytes than characters", func(p *Params) { p.Stop = []string{"é!"} }, "aé!", nil, "a", "stop", "é!", 0},
 	}
 	for _, r := range rows {
@@ -150,8 +156,8 @@ func TestTextIsNotHeldWithoutNeed(t *testing.T) {
 	s := NewSequence(p, tok)
 	want := []string{"a", "", "", "ENx", ""}
 	for i, id := range bytesOf(t, tok, "aENxE") {
-		if got := s.Push(Choice{ID: id}).Text; got != want[i] {
-			t.Errorf("piece %d is %q, want %q", i, got, want[i])
+		if got, _ := s.Push(Choice{ID: id}); got.Text != want[i] {
+			t.Errorf("piece %d is %q, want %q", i, got.Text, want[i])
 		}
 	}
 	if f := s.Flush(); f.Text != "E" || !f.Finished || f.Reason != "" {
@@ -168,9 +174,9 @@ func TestPiecesCarryIDsAndLogprobs(t *testing.T) {
 	p.Logprobs = 1
 	s := NewSequence(p, tok)
 	top := []TopLogprob{{ID: 270, Logprob: -0.5}}
-	first := s.Push(Choice{ID: 270, Logprob: -0.5, Top: top})
+	first, _ := s.Push(Choice{ID: 270, Logprob: -0.5, Top: top})
 	top[0] = TopLogprob{ID: 1, Logprob: -9} // the Scratch is used again
-	second := s.Push(Choice{ID: endID, Logprob: -0.1, Top: top})
+	second, _ := s.Push(Choice{ID: endID, Logprob: -0.1, Top: top})
 	if !slices.Equal(first.IDs, []int32{270}) || !slices.Equal(second.IDs, []int32{endID}) {
 		t.Errorf("ids %v, %v", first.IDs, second.IDs)
 	}

@@ -2,10 +2,11 @@ package tokenizer
 
 import "unicode/utf8"
 
-// Stream decodes token by token, skips special tokens and holds incomplete UTF-8 back. One
+// Stream decodes token by token, skips special tokens (unless it keeps them) and holds incomplete UTF-8 back. One
 // goroutine at a time.
 type Stream struct {
 	t    *Tokenizer
+	keep bool
 	held []byte // the beginning of a character: at most utf8.UTFMax-1 bytes
 	out  []byte
 }
@@ -13,10 +14,13 @@ type Stream struct {
 // Stream returns a decoder that takes one token at a time and skips special tokens.
 func (t *Tokenizer) Stream() *Stream { return &Stream{t: t} }
 
+// StreamKeeping returns a decoder that gives special tokens their text, if keep is set.
+func (t *Tokenizer) StreamKeeping(keep bool) *Stream { return &Stream{t: t, keep: keep} }
+
 // Push adds a token and returns the text that is now complete. It allocates only for a piece
 // that is not a whole token.
 func (s *Stream) Push(id int32) string {
-	if !s.t.known(id) || s.t.kind[id].special() {
+	if !s.t.known(id) || !s.keep && s.t.kind[id].special() {
 		return ""
 	}
 	if len(s.held) == 0 && s.t.whole[id] {
