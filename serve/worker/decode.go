@@ -171,7 +171,7 @@ func (n *decodeNode) begin(id room.ID) {
 	e := n.w.room(id)
 	ev := decode.Event{Kind: decode.Begun, Room: id, OK: e.first != nil, Cause: e.fault}
 	if ev.OK {
-		p := e.seq.Push(e.first.choice())
+		p, _ := e.seq.Push(e.first.choice())
 		n.w.metrics.Output.Inc()
 		e.push(e.first.ID, p)
 		ev.Finished = p.Finished

@@ -160,7 +160,7 @@ func (w *Worker) harvest(it *model.Item, p *part, scratch *sample.Scratch) {
 	if it.Want {
 		p.choice = sample.Pick(&p.entry.req.Params, it.Logits, to, scratch)
 		if p.generate {
-			p.piece = p.entry.seq.Push(p.choice)
+			p.piece, _ = p.entry.seq.Push(p.choice)
 		}
 		p.choice.Top = append([]sample.TopLogprob(nil), p.choice.Top...) // the scratch's until the next Pick
 	}
