@@ -3,7 +3,8 @@
 //
 // It never keeps a random generator: the random number of a token is a function of (seed,
 // choice, position), so hand-off, retry, batch and worker change nothing. It never reads a
-// clock. Everybody in engine and above may import it; it imports tokenizer.
+// clock. Everybody in engine and above may import it; it imports
+// tokenizer and grammar.
 //
 // Invariants, cited by code and tests:
 //

@@ -1,6 +1,10 @@
 package sample
 
-import "fmt"
+import (
+	"fmt"
+
+	"baton/engine/grammar"
+)
 
 // Bounds of the parameters. Those that OpenAI or vLLM set are theirs.
 const (
@@ -56,6 +60,10 @@ type Params struct {
 	PresencePenalty   float64   `json:"presence_penalty,omitempty"`  // -2…2: taken from the logit of a token that was generated
 	FrequencyPenalty  float64   `json:"frequency_penalty,omitempty"` // -2…2: taken from it for each time
 	RepetitionPenalty float64   `json:"repetition_penalty"`          // (0,2]: divides logits above 0 of tokens in prompt and output, multiplies the others; 1 changes nothing
+
+	// Grammar says what the whole output looks like; nil: any text. Validate leaves it to
+	// Spec.Validate and grammar.Compile, since it takes milliseconds.
+	Grammar *grammar.Spec `json:"grammar,omitempty"`
 
 	IncludeStop bool `json:"include_stop,omitempty"` // the text keeps the stop string, or the stop token's text
 	KeepSpecial bool `json:"keep_special,omitempty"` // special tokens have their text in the output (skip_special_tokens false)

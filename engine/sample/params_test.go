@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"baton/engine/grammar"
 )
 
 func TestParametersOutOfRangeAreNamed(t *testing.T) {
@@ -70,7 +72,8 @@ func TestParametersOutOfRangeAreNamed(t *testing.T) {
 func TestParametersSurviveJSON(t *testing.T) {
 	p := Params{Temperature: 0.7, TopK: 3, TopP: 0.9, MinP: 0.01, Seed: math.MaxUint64, Choice: 2, MaxTokens: 7, Stop: []string{"\n"}, StopIDs: []int32{5}, Logprobs: 4, IgnoreEOS: true,
 		LogitBias: []Bias{{3, -1.5}}, AllowedIDs: []int32{1, 2}, Bad: [][]int32{{1, 2}}, MinTokens: 3, PresencePenalty: 0.5,
-		FrequencyPenalty: -0.5, RepetitionPenalty: 1.25, IncludeStop: true, KeepSpecial: true}
+		FrequencyPenalty: -0.5, RepetitionPenalty: 1.25, IncludeStop: true, KeepSpecial: true,
+		Grammar: &grammar.Spec{Kind: grammar.KindRegex, Regex: "a+"}}
 	b, err := json.Marshal(p)
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ type Piece struct {
 	Matched  string // the stop string, or the text of the stop token; "" at the model's own end
 }
 
-// Automaton says which tokens may come next, by those that came (grammar.State is one).
+// Automaton says which tokens may come next, by those that came (*grammar.State is one).
 type Automaton interface {
 	// Allowed sets the bits of the tokens that may come next, end tokens where it may end. mask is
 	// clear and has a bit for each logit.
