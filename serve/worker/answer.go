@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"baton/core/room"
+	"baton/engine/grammar"
 	"baton/engine/sample"
+	"baton/engine/tokenizer"
 	"baton/serve/leg"
 	"baton/transfer"
 )
@@ -17,43 +19,84 @@ import (
 // entry is what the loop keeps of a room besides what the core knows: its tokens, its output,
 // the one who waits for its answer. The loop owns it; a step in flight borrows it.
 type entry struct {
-	req    *leg.Request
-	began  time.Duration // when the request arrived
-	tokens []int32       // prompt, then output
-	seq    *sample.Sequence
-	peer   int32 // decode: handle of the prefill worker, or decode.Local
-	answer *answer
-	digest digest // of the request, for rooms of two legs
+	req      *leg.Request
+	began    time.Duration // when the request arrived
+	tokens   []int32       // prompt, then the output of the first choice
+	branches []branch      // the choices, at least one
+	peer     int32         // decode: handle of the prefill worker, or decode.Local
+	answer   *answer
+	digest   digest // of the request, for rooms of two legs
+	chain    *chain // of the keys of tokens; nil: nothing of it is found again
 
 	known  bool   // a first step has said how much was cached
 	cached int    // prompt tokens that were not computed for this room
-	first  *first // the first token, once it is known
-	piece  sample.Piece
-	last   sample.Piece // the one that finished the output
-	output int          // tokens of output
+	first  *first // the first tokens, once they are known
 
 	fault   room.Cause // what is wrong with its side data, if it is not the transfer
 	why     string     // what a human should know about the end
 	leaving bool       // the worker ended the room because it leaves; set before its end
 }
 
-// first is the side data of a room's last chunk: the first token, and what makes sure that
-// both ends draw the same random numbers.
+// branch is one choice of a room.
+type branch struct {
+	seq    *sample.Sequence
+	more   []int32 // its output, but for the first choice, whose output stands behind the prompt
+	piece  sample.Piece
+	last   sample.Piece // the one that finished the output
+	output int          // tokens of output
+}
+
+// newEntry makes the entry of a request that passed check, with a sequence for each choice. g is
+// the grammar of its parameters, nil for none. The error says what is wrong with its output so far.
+func newEntry(r *leg.Request, tok *tokenizer.Tokenizer, g *grammar.Grammar) (*entry, error) {
+	e := &entry{req: r, tokens: r.Tokens, branches: make([]branch, r.Choices())}
+	p := r.Params
+	for i := range e.branches {
+		b := sample.Start{Params: &p, Tokenizer: tok, Prompt: r.Tokens[:r.Prompt()], Generated: r.Tokens[r.Prompt():]}
+		if g != nil {
+			b.Grammar = g.Start()
+		}
+		seq, err := sample.New(b)
+		if err != nil {
+			return nil, fmt.Errorf("worker: generated: %w", err)
+		}
+		e.branches[i] = branch{seq: seq, output: r.Generated}
+		p.Choice++
+	}
+	return e, nil
+}
+
+// feed returns the tokens from to to of a choice's prompt and output.
+func (e *entry) feed(choice, from, to int32) []int32 {
+	if choice == 0 {
+		return e.tokens[from:to]
+	}
+	n := int32(len(e.req.Tokens))
+	return e.branches[choice].more[from-n : to-n]
+}
+
+// first is the side data of a room's last chunk: the first token of each choice, and what makes
+// sure that both ends draw the same random numbers.
 type first struct {
-	ID       int32               `json:"id"`
-	Logprob  float32             `json:"logprob"`
-	Top      []sample.TopLogprob `json:"top,omitempty"`
-	Seed     uint64              `json:"seed"`
-	Position int                 `json:"position"` // of the token: the length of the prompt
-	Cached   int                 `json:"cached"`
+	Choices  []picked `json:"choices"`
+	Seed     uint64   `json:"seed"`
+	Position int      `json:"position"` // of the tokens: the length of the prompt
+	Cached   int      `json:"cached"`
 	digest
+}
+
+// picked is a token as side data; its ID is sample.NoToken if none was allowed.
+type picked struct {
+	ID      int32               `json:"id"`
+	Logprob float32             `json:"logprob"`
+	Top     []sample.TopLogprob `json:"top,omitempty"`
 }
 
 // digest names what a room's legs were asked, so that two that are not of one request do not
 // make one answer: the KV of another prompt looks like any other.
 type digest struct {
 	Prompt uint64 `json:"prompt"` // xxh3 of the tokens
-	Params uint64 `json:"params"` // xxh3 of the parameters as JSON, but for max_tokens, which prefill does not use
+	Params uint64 `json:"params"` // xxh3 of the parameters as JSON, but for max_tokens, which prefill does not use, of n and of generated
 }
 
 func newDigest(r *leg.Request) digest {
@@ -64,17 +107,23 @@ func newDigest(r *leg.Request) digest {
 	p := r.Params
 	p.MaxTokens = 0
 	params, err := json.Marshal(p)
-	if err != nil { // validated: finite numbers and strings
+	if err != nil { // validated: finite numbers, strings, and JSON that was read
 		panic("worker: parameters: " + err.Error())
 	}
+	params = binary.LittleEndian.AppendUint32(params, uint32(r.Choices()))
+	params = binary.LittleEndian.AppendUint32(params, uint32(r.Generated))
 	return digest{transfer.Sum(b), transfer.Sum(params)}
 }
 
-func newFirst(e *entry, c sample.Choice) *first {
-	f := &first{ID: c.ID, Logprob: sample.Clamp(c.Logprob), Seed: e.req.Params.Seed, Position: len(e.req.Tokens), Cached: e.cached, digest: e.digest}
-	for _, t := range c.Top {
-		t.Logprob = sample.Clamp(t.Logprob)
-		f.Top = append(f.Top, t)
+func newFirst(e *entry, choices []sample.Choice) *first {
+	f := &first{Seed: e.req.Params.Seed, Position: len(e.req.Tokens), Cached: e.cached, digest: e.digest}
+	for _, c := range choices {
+		p := picked{ID: c.ID, Logprob: sample.Clamp(c.Logprob)}
+		for _, t := range c.Top {
+			t.Logprob = sample.Clamp(t.Logprob)
+			p.Top = append(p.Top, t)
+		}
+		f.Choices = append(f.Choices, p)
 	}
 	return f
 }
@@ -101,10 +150,6 @@ func parseFirst(b []byte, e *entry, vocab int) (*first, error) {
 		return nil, fmt.Errorf("worker: side data: %w", err)
 	}
 	switch {
-	case f.ID < 0 || int(f.ID) >= vocab:
-		return nil, fmt.Errorf("worker: side data: first token %d of a vocabulary of %d", f.ID, vocab)
-	case len(f.Top) > leg.TopLogprobsMax+1:
-		return nil, fmt.Errorf("worker: side data: %d log-probabilities, at most %d", len(f.Top), leg.TopLogprobsMax+1)
 	case f.Cached < 0 || f.Cached > f.Position:
 		return nil, fmt.Errorf("worker: side data for position %d, %d cached", f.Position, f.Cached)
 	case f.Position != len(req.Tokens):
@@ -115,34 +160,73 @@ func parseFirst(b []byte, e *entry, vocab int) (*first, error) {
 		return nil, fmt.Errorf("%w: prefill drew with the seed %d, decode has %d", errLegsDiffer, f.Seed, req.Params.Seed)
 	case f.Params != e.digest.Params:
 		return nil, fmt.Errorf("%w: prefill drew the first token with other sampling parameters", errLegsDiffer)
+	case len(f.Choices) != req.Choices():
+		return nil, fmt.Errorf("worker: side data: first tokens of %d choices, want %d", len(f.Choices), req.Choices())
 	}
-	for _, t := range f.Top {
-		if t.ID < 0 || int(t.ID) >= vocab {
-			return nil, fmt.Errorf("worker: side data: token %d of a vocabulary of %d", t.ID, vocab)
+	for i := range f.Choices {
+		if err := f.Choices[i].check(vocab); err != nil {
+			return nil, err
 		}
 	}
 	return f, nil
 }
 
-func (f *first) choice() sample.Choice {
-	return sample.Choice{ID: f.ID, Logprob: f.Logprob, Top: f.Top}
+func (p *picked) check(vocab int) error {
+	switch {
+	case p.ID != sample.NoToken && (p.ID < 0 || int(p.ID) >= vocab):
+		return fmt.Errorf("worker: side data: first token %d of a vocabulary of %d", p.ID, vocab)
+	case len(p.Top) > leg.TopLogprobsMax+1:
+		return fmt.Errorf("worker: side data: %d log-probabilities, at most %d", len(p.Top), leg.TopLogprobsMax+1)
+	}
+	for _, t := range p.Top {
+		if t.ID < 0 || int(t.ID) >= vocab {
+			return fmt.Errorf("worker: side data: token %d of a vocabulary of %d", t.ID, vocab)
+		}
+	}
+	return nil
 }
 
-// push feeds one token of output to the entry after its step came home.
-func (e *entry) push(id int32, p sample.Piece) {
-	e.tokens = append(e.tokens, id)
-	e.output++
-	e.piece = p
-	if p.Finished {
-		e.last = p
+func (p *picked) choice() sample.Choice {
+	return sample.Choice{ID: p.ID, Logprob: p.Logprob, Top: p.Top}
+}
+
+// push feeds one token of a choice to the entry after its step came home.
+func (e *entry) push(choice, id int32, p sample.Piece) {
+	b := &e.branches[choice]
+	if choice == 0 {
+		e.tokens = append(e.tokens, id)
+	} else {
+		b.more = append(b.more, id)
 	}
+	b.output++
+	b.piece = p
+	if p.Finished {
+		b.last = p
+	}
+}
+
+// output counts the tokens of all choices.
+func (e *entry) output() (n int) {
+	for i := range e.branches {
+		n += e.branches[i].output
+	}
+	return n
 }
 
 // end builds the end of the answer.
 func (e *entry) end(o room.Outcome) *leg.End {
-	end := &leg.End{Outcome: o.Kind, Cause: o.Cause, PromptTokens: len(e.req.Tokens), OutputTokens: e.output, Cached: e.cached, Message: leg.Shorten(e.why)}
-	if o.Kind == room.Success {
-		end.Finish, end.Matched = e.last.Reason, e.last.Matched
+	end := &leg.End{Outcome: o.Kind, Cause: o.Cause, PromptTokens: e.req.Prompt(), OutputTokens: e.output(),
+		Cached: min(e.cached, e.req.Prompt()), Message: leg.Shorten(e.why)}
+	if o.Kind != room.Success {
+		return end
+	}
+	if len(e.branches) == 1 {
+		end.Finish, end.Matched = e.branches[0].last.Reason, e.branches[0].last.Matched
+		return end
+	}
+	for i := range e.branches {
+		b := &e.branches[i]
+		end.Choices = append(end.Choices, leg.Choice{Finish: b.last.Reason, Matched: b.last.Matched, OutputTokens: b.output})
 	}
 	return end
 }

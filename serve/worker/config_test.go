@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,6 +8,7 @@ import (
 
 	"baton/core/room"
 	"baton/engine/kernel"
+	"baton/engine/sample"
 )
 
 func TestEveryLimitOfAConfigIsRefusedByName(t *testing.T) {
@@ -119,31 +119,52 @@ func TestSideDataFromALinkIsChecked(t *testing.T) {
 	e := entryTo("")
 	e.req.Tokens, e.req.Params.Seed = []int32{1, 2, 3}, 9
 	e.digest = digest{Prompt: 6, Params: 7}
-	good := `{"id":5,"logprob":-1,"seed":9,"position":3,"cached":0,"prompt":6,"params":7}`
+	good := `{"choices":[{"id":5,"logprob":-1}],"seed":9,"position":3,"cached":0,"prompt":6,"params":7}`
 	if _, err := parseFirst([]byte(good), e, 10); err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range []string{"", "{", "{}",
-		`{"id":10,"seed":9,"position":3,"prompt":6,"params":7}`, `{"id":-1,"seed":9,"position":3,"prompt":6,"params":7}`,
-		`{"id":5,"seed":8,"position":3,"prompt":6,"params":7}`, `{"id":5,"seed":9,"position":4,"prompt":6,"params":7}`,
-		`{"id":5,"seed":9,"position":3,"cached":4,"prompt":6,"params":7}`, `{"id":5,"seed":9,"position":3,"prompt":6,"params":7,"cached":-1}`,
-		`{"id":5,"seed":9,"position":3}`, `{"id":5,"seed":9,"position":3,"prompt":6,"params":8}`, `{"id":5,"seed":9,"position":3,"prompt":5,"params":7}`,
-		`{"id":5,"seed":9,"position":3,"prompt":6,"params":7,"top":[{"id":11}]}`,
-		`{"id":5,"seed":9,"position":3,"prompt":6,"params":7,"top":[` + strings.TrimSuffix(strings.Repeat(`{"id":1},`, 30), ",") + `]}`,
-		`{"id":5,"seed":9,"position":3,"prompt":6,"params":7}` + string(bytes.Repeat([]byte(" "), 70000)),
+	dead := strings.Replace(good, `"id":5`, `"id":-1`, 1)
+	if f, err := parseFirst([]byte(dead), e, 10); err != nil || f.Choices[0].ID != sample.NoToken {
+		t.Errorf("a dead end gives %+v, %v", f, err)
+	}
+	top := strings.TrimSuffix(strings.Repeat(`{"id":1},`, 30), ",")
+	for old, bads := range map[string][]string{
+		good:           {"", "{", "{}", good + strings.Repeat(" ", 70000), `{"position":3,"prompt":6,"params":7,"seed":9}`},
+		`"id":5`:       {`"id":10`, `"id":-2`, `"top":[{"id":11}]`, `"top":[` + top + `]`},
+		`[{`:           {`[{},{`},
+		`"seed":9`:     {`"seed":8`, `"seed":-9`},
+		`"position":3`: {`"position":4`, `"position":-1`},
+		`"cached":0`:   {`"cached":4`, `"cached":-1`},
+		`"prompt":6`:   {`"prompt":5`},
+		`"params":7`:   {`"params":8`},
 	} {
-		if f, err := parseFirst([]byte(bad), e, 10); err == nil {
-			t.Errorf("%.60s was taken as %+v", bad, f)
+		for _, bad := range bads {
+			b := strings.Replace(good, old, bad, 1)
+			if f, err := parseFirst([]byte(b), e, 10); err == nil {
+				t.Errorf("%.90s was taken as %+v", b, f)
+			}
 		}
+	}
+	e.req.N = 2
+	if f, err := parseFirst([]byte(good), e, 10); err == nil {
+		t.Errorf("one choice of two was taken as %+v", f)
+	}
+	if f, err := parseFirst([]byte(strings.Replace(good, `}],`, `},{"id":3}],`, 1)), e, 10); err != nil || f.Choices[1].ID != 3 {
+		t.Errorf("two choices give %+v, %v", f, err)
 	}
 }
 
 func FuzzSideData(f *testing.F) {
-	f.Add([]byte(`{"id":5,"logprob":-1,"seed":0,"position":3,"cached":0,"top":[{"id":1,"logprob":-1}]}`))
+	f.Add([]byte(`{"choices":[{"id":5,"logprob":-1,"top":[{"id":1,"logprob":-1}]}],"seed":0,"position":3,"cached":0}`))
+	f.Add([]byte(`{"choices":[{"id":-1}],"position":3}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		e := entryTo("")
 		e.req.Tokens = []int32{1, 2, 3}
-		if x, err := parseFirst(b, e, 10); err == nil && (x.ID < 0 || x.ID >= 10 || len(x.Top) > 21) {
+		x, err := parseFirst(b, e, 10)
+		if err != nil {
+			return
+		}
+		if c := x.Choices; len(c) != 1 || c[0].ID < -1 || c[0].ID >= 10 || len(c[0].Top) > 21 {
 			t.Fatalf("taken: %+v", x)
 		}
 	})

@@ -95,11 +95,11 @@ func (n *decodeNode) do(x *decode.Effect, in *input) {
 		in.place <- spot{x.Blocks, x.OK}
 	case decode.Step:
 		w.moved()
-		w.jobs <- n.job(x.Items) // one place, at most one step outstanding: never waits
+		w.jobs <- n.job(x) // one place, at most one step outstanding: never waits
 	case decode.Begin:
-		n.begin(x.Room)
+		n.begin(x.Room, x.Branch)
 	case decode.Emit:
-		n.emit(x.Room)
+		n.emit(x.Room, x.Branch)
 	case decode.Retract:
 		n.retract(x.Room)
 	case decode.Freed:
@@ -111,32 +111,42 @@ func (n *decodeNode) do(x *decode.Effect, in *input) {
 	}
 }
 
-func (n *decodeNode) job(items []decode.StepItem) *job {
-	j := &job{items: make([]model.Item, len(items)), parts: make([]part, len(items))}
-	for i, it := range items {
+func (n *decodeNode) job(x *decode.Effect) *job {
+	j := &n.w.job
+	j.clear(len(x.Items))
+	j.copies = x.Copies
+	for i := range x.Items {
+		it := &x.Items[i]
 		e := n.w.room(it.Room)
 		if e.start(it.From) {
 			n.w.found(it.From)
 		}
 		n.w.canary.used(it.Blocks)
-		j.items[i] = model.Item{Tokens: e.tokens[it.From:it.To], Pos: int(it.From), Table: it.Blocks, Want: it.Last || !it.Prefill}
-		j.parts[i] = part{room: it.Room, entry: e, generate: !it.Prefill, again: it.Again}
+		j.items[i] = model.Item{Tokens: e.feed(it.Branch, it.From, it.To), Pos: int(it.From), Table: it.Blocks, Want: it.Last || !it.Prefill}
+		j.parts[i] = part{room: it.Room, entry: e, branch: it.Branch, generate: !it.Prefill, again: it.Again}
 	}
 	return j
 }
 
 // stepDone keeps what a step brought and makes its event.
 func (n *decodeNode) stepDone(j *job) decode.Event {
-	results := make([]decode.Result, len(j.parts))
+	if n.rec != nil {
+		j.results = nil // a recorder writes later what it is given
+	}
 	for i := range j.parts {
 		p, it := &j.parts[i], &j.items[i]
-		results[i] = decode.Result{Room: p.room, OK: j.err == nil, Finished: p.piece.Finished}
+		r := decode.Result{Room: p.room, Branch: p.branch, OK: j.err == nil && !p.dead, Finished: p.piece.Finished}
 		switch {
 		case j.err != nil:
 			p.entry.why = j.err.Error()
+		case p.dead:
+			p.entry.why = whyDead
 		case p.generate:
 			n.w.metrics.Output.Inc()
-			p.entry.push(p.choice.ID, p.piece)
+			p.entry.push(p.branch, p.id, p.piece)
+			if p.branch == 0 {
+				r.Key = p.entry.chain.next(p.entry.tokens, it.Pos+1)
+			}
 		default:
 			computed := n.w.metrics.Prompt
 			if p.again {
@@ -144,13 +154,17 @@ func (n *decodeNode) stepDone(j *job) decode.Event {
 			}
 			computed.Add(float64(len(it.Tokens)))
 			if it.Want {
-				p.entry.first = newFirst(p.entry, p.choice)
+				p.entry.first = newFirst(p.entry, p.firsts)
 			}
 		}
+		j.results = append(j.results, r)
 	}
 	n.w.moved()
-	return decode.Event{Kind: decode.StepDone, Results: results}
+	return decode.Event{Kind: decode.StepDone, Results: j.results}
 }
+
+// whyDead is said of a room whose next token may be none.
+const whyDead = "no token may follow: what the parameters allow (allowed_token_ids, logit_bias, bad_words, min_tokens) and the grammar leave none"
 
 // keep takes the side data of a room's last chunk. What is wrong with it shows in begin.
 func (n *decodeNode) keep(id room.ID, side []byte) {
@@ -166,23 +180,30 @@ func (n *decodeNode) keep(id room.ID, side []byte) {
 	e.first, e.cached = f, f.Cached
 }
 
-// begin feeds the first token to the output.
-func (n *decodeNode) begin(id room.ID) {
+// begin feeds the first token of a choice to its output.
+func (n *decodeNode) begin(id room.ID, choice int32) {
 	e := n.w.room(id)
-	ev := decode.Event{Kind: decode.Begun, Room: id, OK: e.first != nil, Cause: e.fault}
-	if ev.OK {
-		p, _ := e.seq.Push(e.first.choice())
-		n.w.metrics.Output.Inc()
-		e.push(e.first.ID, p)
-		ev.Finished = p.Finished
+	ev := decode.Event{Kind: decode.Begun, Room: id, Branch: choice, Cause: e.fault}
+	if e.first != nil {
+		c := e.first.Choices[choice].choice()
+		if c.ID == sample.NoToken {
+			ev.Cause, e.why = room.ClientError, whyDead
+		} else if p, ok := e.branches[choice].seq.Push(c); ok {
+			n.w.metrics.Output.Inc()
+			e.push(choice, c.ID, p)
+			ev.OK, ev.Finished = true, p.Finished
+		} else {
+			ev.Cause, e.why = room.Internal, fmt.Sprintf("the grammar does not allow the first token, %d, that prefill chose", c.ID)
+		}
 	}
 	n.todo = append(n.todo, ev)
 }
 
-// emit sends the newest piece to the gateway; one that does not read loses its room (W3).
-func (n *decodeNode) emit(id room.ID) {
+// emit sends the newest piece of a choice to the gateway; one that does not read loses its room (W3).
+func (n *decodeNode) emit(id room.ID, choice int32) {
 	e := n.w.room(id)
-	l := leg.Line{Text: e.piece.Text, IDs: e.piece.IDs, Logprobs: e.piece.Logprobs}
+	p := &e.branches[choice].piece
+	l := leg.Line{Text: p.Text, IDs: p.IDs, Logprobs: p.Logprobs, Choice: int(choice)}
 	for i := range l.Logprobs {
 		p := &l.Logprobs[i]
 		p.Logprob = sample.Clamp(p.Logprob)
@@ -210,7 +231,7 @@ func (n *decodeNode) retract(id room.ID) {
 	n.say(id, e, leg.Line{Waits: true})
 	n.w.metrics.Retractions.Inc()
 	n.w.log.Info("room retracted", "room", id, "rid", e.req.RID, "worker", n.w.name, "after", n.w.now()-e.began,
-		"detail", fmt.Sprintf("%d tokens of prompt and %d of output will be computed again", len(e.req.Tokens), e.output))
+		"detail", fmt.Sprintf("%d tokens of prompt and %d of output will be computed again", len(e.req.Tokens), len(e.tokens)-len(e.req.Tokens)))
 }
 
 func (n *decodeNode) end(id room.ID, o room.Outcome) {
@@ -226,8 +247,10 @@ func (n *decodeNode) request(e *entry) *input {
 	if e.req.Link != "" {
 		e.digest = newDigest(e.req)
 	}
-	return &input{leg: e, decode: decode.Event{Kind: decode.Request, Room: e.req.Room, Tokens: len(e.req.Tokens),
-		Keys: n.keys.keys(e.req.Salt, e.req.Tokens), MaxNew: e.req.Params.MaxTokens, Deadline: e.began + e.req.Left()}}
+	ev := decode.Event{Kind: decode.Request, Room: e.req.Room, Tokens: len(e.req.Tokens), Branches: e.req.Choices(),
+		MaxNew: e.req.Params.MaxTokens - e.req.Generated, Deadline: e.began + e.req.Left()}
+	ev.Keys, e.chain = n.keys.keys(e.req.Salt, e.req.Tokens)
+	return &input{leg: e, decode: ev}
 }
 
 func (n *decodeNode) abort(id room.ID, c room.Cause) {

@@ -2,8 +2,10 @@ package worker
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	"baton/core/decode"
 	"baton/core/room"
 	"baton/engine/model"
 	"baton/engine/sample"
@@ -115,24 +117,37 @@ func (e *engine) Close() error {
 }
 
 // job is one engine step on its way to the engine and back. The entries in it are lent: the
-// core ends no room that has a step in flight.
+// core ends no room that has a step in flight. A worker has one, used again for every step.
 type job struct {
-	items []model.Item
-	parts []part // same order
-	err   error
-	took  time.Duration
+	copies  []decode.Copy // of blocks, before the step
+	items   []model.Item
+	parts   []part          // same order
+	results []decode.Result // same order; of a decode node
+	err     error
+	took    time.Duration
+	back    input // brings it home
 }
 
 // part is what one room puts into a step and gets from it.
 type part struct {
 	room     room.ID
 	entry    *entry
+	branch   int32
 	generate bool // a token of the running output: push it into the sequence
 	again    bool // of a room that was retracted
 	sums     bool // blocks filled here will be moved
-	choice   sample.Choice
+	dead     bool // generate: no token was allowed
+	id       int32
 	piece    sample.Piece
-	sum      []uint64 // of the blocks of Tokens, in order
+	firsts   []sample.Choice // not generate, the last of the prompt: the first token of each choice
+	sum      []uint64        // of the blocks of Tokens, in order
+}
+
+// clear makes the job ready for n items and lets go of what the last step held.
+func (j *job) clear(n int) {
+	clear(j.items)
+	clear(j.parts)
+	j.items, j.parts, j.results, j.copies, j.err = slices.Grow(j.items[:0], n)[:n], slices.Grow(j.parts[:0], n)[:n], j.results[:0], nil, nil
 }
 
 // compute runs steps until jobs is closed.
@@ -142,6 +157,9 @@ func (w *Worker) compute() {
 	for j := range w.jobs {
 		began := w.now()
 		w.stepping.Store(int64(began) + 1)
+		for _, c := range j.copies {
+			copy(w.served.Engine.Block(c.To), w.served.Engine.Block(c.From))
+		}
 		j.err = w.served.Engine.Step(j.items)
 		if j.err == nil {
 			for i := range j.parts {
@@ -150,21 +168,31 @@ func (w *Worker) compute() {
 		}
 		j.took = w.now() - began
 		w.stepping.Store(0)
-		w.send(&input{step: j})
+		j.back = input{step: j}
+		w.send(&j.back)
 	}
 }
 
 // harvest takes from a finished item what must be taken before the next step (W5).
 func (w *Worker) harvest(it *model.Item, p *part, scratch *sample.Scratch) {
-	to := it.Pos + len(it.Tokens)
-	if it.Want {
-		p.choice = sample.Pick(&p.entry.req.Params, it.Logits, to, scratch)
-		if p.generate {
-			p.piece, _ = p.entry.seq.Push(p.choice)
+	switch {
+	case it.Want && p.generate:
+		seq := p.entry.branches[p.branch].seq
+		c := seq.Pick(it.Logits, scratch)
+		piece, ok := sample.Piece{}, false
+		if c.ID != sample.NoToken {
+			piece, ok = seq.Push(c)
 		}
-		p.choice.Top = append([]sample.TopLogprob(nil), p.choice.Top...) // the scratch's until the next Pick
+		p.id, p.piece, p.dead = c.ID, piece, !ok
+	case it.Want:
+		for i := range p.entry.branches {
+			c := p.entry.branches[i].seq.Pick(it.Logits, scratch)
+			c.Top = append([]sample.TopLogprob(nil), c.Top...) // the scratch's until the next Pick
+			p.firsts = append(p.firsts, c)
+		}
 	}
 	if p.sums {
+		to := it.Pos + len(it.Tokens)
 		for _, b := range it.Table[it.Pos/room.BlockTokens : room.BlocksFor(to)] {
 			p.sum = append(p.sum, transfer.Sum(w.served.Engine.Block(b)))
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"baton/core/room"
-	"baton/engine/sample"
+	"baton/engine/grammar"
 	"baton/serve/door"
 	"baton/serve/leg"
 	"baton/serve/observe"
@@ -86,10 +86,12 @@ func (w *Worker) serveLeg(rw http.ResponseWriter, r *http.Request) {
 		w.turnAway(rw, room.Overload, "the worker "+w.name+" holds as many legs as it may")
 		return
 	}
-	e := &entry{req: req, began: began, tokens: req.Tokens, answer: newAnswer(w.answerMax)}
-	if w.cfg.Role != Prefill {
-		e.seq = sample.NewSequence(req.Params, w.served.Tokenizer)
+	e, err := w.prepare(req)
+	if err != nil {
+		w.turnAway(rw, room.ClientError, err.Error())
+		return
 	}
+	e.began, e.answer = began, newAnswer(w.answerMax)
 	if !w.send(w.node.request(e)) {
 		panic(http.ErrAbortHandler) // as if the process were gone already
 	}
@@ -115,6 +117,21 @@ func (w *Worker) readLeg(rw http.ResponseWriter, r *http.Request) (*leg.Request,
 	return req, room.ClientError, w.check(req)
 }
 
+// prepare makes the entry of a request that passed check.
+func (w *Worker) prepare(r *leg.Request) (*entry, error) {
+	var g *grammar.Grammar
+	if r.Params.Grammar != nil {
+		w.compiling <- struct{}{} // it takes a processor for a while; bounded by what a grammar may be
+		var err error
+		g, err = w.grammars().Get(r.Params.Grammar)
+		<-w.compiling
+		if err != nil {
+			return nil, fmt.Errorf("worker: params: grammar: %w", err)
+		}
+	}
+	return newEntry(r, w.served.Tokenizer, g)
+}
+
 func (w *Worker) turnAway(rw http.ResponseWriter, c room.Cause, why string) {
 	w.metrics.Refused.WithLabelValues(c.String()).Inc()
 	e := leg.Refusal(c, why)
@@ -132,9 +149,16 @@ func (w *Worker) check(r *leg.Request) error {
 			return fmt.Errorf("worker: tokens[%d]: %d; the vocabulary has %d", i, t, w.served.Vocab)
 		}
 	}
-	if n := len(r.Tokens) + r.Params.MaxTokens; n > w.served.Context {
+	if n := r.Prompt() + r.Params.MaxTokens; n > w.served.Context {
 		return fmt.Errorf("worker: prompt of %d and max_tokens of %d are %d tokens; this worker's context holds %d",
-			len(r.Tokens), r.Params.MaxTokens, n, w.served.Context)
+			r.Prompt(), r.Params.MaxTokens, n, w.served.Context)
+	}
+	most := room.BranchesMax
+	if w.cfg.Role != Prefill {
+		most = min(most, w.cfg.Sizes.MaxRunning)
+	}
+	if r.Choices() > most {
+		return fmt.Errorf("worker: n: %d choices; this worker makes at most %d of one prompt", r.Choices(), most)
 	}
 	if r.Link != "" && w.cfg.Role != Decode {
 		return fmt.Errorf("worker: link: a %s worker does not dial; leave it empty", w.cfg.Role)

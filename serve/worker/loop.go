@@ -163,13 +163,13 @@ func (w *Worker) refuse(e *entry, o room.Outcome) {
 	case o.Cause == room.Overload:
 		why = "the worker " + w.name + " is full: " + strconv.Itoa(len(w.rooms)) + " rooms are here"
 	case o.Cause == room.ClientError:
-		why = "the prompt and its output are longer than the worker's memory"
+		why = "the prompt and its outputs are longer than the worker's memory"
 	case o.Cause == room.Internal:
 		why = "the room is here already, was here before, or its two legs differ"
 	default:
 		why = "the room was over at the worker " + w.name + " before its leg came"
 	}
-	end := &leg.End{Outcome: o.Kind, Cause: o.Cause, PromptTokens: len(e.req.Tokens), Message: leg.Shorten(why)}
+	end := &leg.End{Outcome: o.Kind, Cause: o.Cause, PromptTokens: e.req.Prompt(), Message: leg.Shorten(why)}
 	r := &refusal{end, end.Status()}
 	if leaving {
 		r = &refusal{leg.Leaving{Message: end.Message}, leg.LeavingStatus}

@@ -73,7 +73,8 @@ func (n *prefillNode) do(x *prefill.Effect, leg *entry) {
 }
 
 func (n *prefillNode) job(items []prefill.StepItem) *job {
-	j := &job{items: make([]model.Item, len(items)), parts: make([]part, len(items))}
+	j := &n.w.job
+	j.clear(len(items))
 	for i, it := range items {
 		e := n.w.room(it.Room)
 		if e.start(it.From) {
@@ -101,7 +102,7 @@ func (n *prefillNode) stepDone(j *job) prefill.Event {
 			n.sums[it.Table[it.Pos/room.BlockTokens+k]] = sum
 		}
 		if it.Want {
-			p.entry.first = newFirst(p.entry, p.choice)
+			p.entry.first = newFirst(p.entry, p.firsts)
 		}
 	}
 	n.w.moved()
@@ -124,8 +125,9 @@ func (n *prefillNode) write(x *prefill.Effect) {
 
 func (n *prefillNode) request(e *entry) *input {
 	e.digest = newDigest(e.req)
-	return &input{leg: e, prefill: prefill.Event{Kind: prefill.Request, Room: e.req.Room, Tokens: len(e.tokens),
-		Keys: n.keys.keys(e.req.Salt, e.tokens), Deadline: e.began + e.req.Left()}}
+	ev := prefill.Event{Kind: prefill.Request, Room: e.req.Room, Tokens: len(e.tokens), Deadline: e.began + e.req.Left()}
+	ev.Keys, _ = n.keys.keys(e.req.Salt, e.tokens)
+	return &input{leg: e, prefill: ev}
 }
 
 func (n *prefillNode) abort(id room.ID, c room.Cause) {

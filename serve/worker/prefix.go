@@ -51,24 +51,43 @@ func newPrefixes(c *Config) *prefixes {
 	return p
 }
 
-// keys returns the keys of a prompt's complete blocks.
-func (p *prefixes) keys(salt string, tokens []int32) []blocks.Key {
+// keys returns the keys of a prompt's complete blocks, and the chain that goes on behind them; nil
+// for what is not to be found.
+func (p *prefixes) keys(salt string, tokens []int32) ([]blocks.Key, *chain) {
+	if p == nil {
+		return nil, nil
+	}
+	c := &chain{sum: sha256.Sum256(append(p.salt[:len(p.salt):len(p.salt)], salt...))} // of a fixed length, so nothing runs into the tokens
 	n := len(tokens) / room.BlockTokens
-	if p == nil || n == 0 {
-		return nil
+	if n == 0 {
+		return nil, c
 	}
 	keys := make([]blocks.Key, n)
-	begin := sha256.Sum256(append(p.salt[:len(p.salt):len(p.salt)], salt...)) // of a fixed length, so nothing runs into the tokens
-	var b [sha256.Size + 4*room.BlockTokens]byte
-	copy(b[:], begin[:])
 	for i := range keys {
-		at := b[sha256.Size:sha256.Size]
-		for _, t := range tokens[i*room.BlockTokens : (i+1)*room.BlockTokens] {
-			at = binary.LittleEndian.AppendUint32(at, uint32(t))
-		}
-		sum := sha256.Sum256(b[:])
-		copy(b[:], sum[:])
-		keys[i] = blocks.Key(sum[:len(blocks.Key{})])
+		keys[i] = c.next(tokens, (i+1)*room.BlockTokens)
 	}
-	return keys
+	return keys, c
+}
+
+// chain makes the keys of a text that grows, block by block. nil makes none.
+type chain struct {
+	sum    [sha256.Size]byte // behind the blocks so far
+	blocks int
+}
+
+// next returns the key of tokens up to to if that is the end of the block behind the last one that
+// has a key; zero otherwise.
+func (c *chain) next(tokens []int32, to int) (k blocks.Key) {
+	if c == nil || to != (c.blocks+1)*room.BlockTokens {
+		return k
+	}
+	var b [sha256.Size + 4*room.BlockTokens]byte
+	at := append(b[:0], c.sum[:]...)
+	for _, t := range tokens[to-room.BlockTokens : to] {
+		at = binary.LittleEndian.AppendUint32(at, uint32(t))
+	}
+	c.sum = sha256.Sum256(at)
+	c.blocks++
+	copy(k[:], c.sum[:])
+	return k
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"baton/core/blocks"
 	"baton/core/room"
 	"baton/engine/chat"
 	"baton/engine/recall"
@@ -188,14 +189,20 @@ func TestKeysAreAChain(t *testing.T) {
 	tokens := make([]int32, 70)
 	other := slices.Clone(tokens)
 	other[40] = 1 // in the third block
-	a, b := one.keys("", tokens), one.keys("", other)
+	a, b := keysOf(one, "", tokens), keysOf(one, "", other)
 	if len(a) != 4 || !slices.Equal(a[:2], b[:2]) || a[2] == b[2] || a[3] == b[3] {
 		t.Errorf("keys %v and %v", a, b)
 	}
-	if !slices.Equal(a, one.keys("", tokens)) || one.keys("x", tokens)[0] == a[0] || two.keys("", tokens)[0] == a[0] {
+	if !slices.Equal(a, keysOf(one, "", tokens)) || keysOf(one, "x", tokens)[0] == a[0] || keysOf(two, "", tokens)[0] == a[0] {
 		t.Error("a key depends on the salts and the tokens, and on nothing else")
 	}
-	if one.keys("", tokens[:15]) != nil || newPrefixes(&Config{NoPrefixCache: true}).keys("", tokens) != nil {
+	_, chain := one.keys("", tokens[:20]) // one full block, and a part of the next
+	for to := 21; to <= 64; to++ {
+		if k := chain.next(tokens, to); (k == blocks.Key{}) != (to%room.BlockTokens != 0) || to == 32 && k != a[1] || to == 48 && k != a[2] {
+			t.Errorf("at %d tokens the key of the text that grew is %v, want that of the prompt", to, k)
+		}
+	}
+	if keysOf(one, "", tokens[:15]) != nil || keysOf(newPrefixes(&Config{NoPrefixCache: true}), "", tokens) != nil {
 		t.Error("no full block, or no cache, means no key")
 	}
 }
@@ -242,4 +249,9 @@ func TestAFoundPrefixChangesNoBit(t *testing.T) {
 	if found == 0 {
 		t.Error("no question found the facts of another: the test shows nothing")
 	}
+}
+
+func keysOf(p *prefixes, salt string, tokens []int32) []blocks.Key {
+	keys, _ := p.keys(salt, tokens)
+	return keys
 }

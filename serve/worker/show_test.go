@@ -272,10 +272,10 @@ func TestALastTokenThatIsDroppedIsNoSuccess(t *testing.T) {
 	done := make(chan *leg.End, 1)
 	u.send(&input{ask: func() {
 		n := u.node.(*decodeNode)
-		e := &entry{req: &q, peer: decode.Local, answer: newAnswer(1)}
+		e := &entry{req: &q, branches: make([]branch, 1), peer: decode.Local, answer: newAnswer(1)}
 		u.accept(q.Room, e) // the buffer is full
-		e.push(7, sample.Piece{Text: "end", IDs: []int32{7}, Finished: true, Reason: "length"})
-		n.emit(q.Room)
+		e.push(0, 7, sample.Piece{Text: "end", IDs: []int32{7}, Finished: true, Reason: "length"})
+		n.emit(q.Room, 0)
 		n.end(q.Room, room.Done())
 		_, _, end := e.answer.take(nil)
 		done <- end

@@ -21,6 +21,7 @@ import (
 	"baton/core/decode"
 	"baton/core/prefill"
 	"baton/core/room"
+	"baton/engine/grammar"
 	"baton/serve/door"
 	"baton/serve/observe"
 	"baton/serve/recorder"
@@ -46,6 +47,7 @@ type Worker struct {
 
 	inbox    chan *input
 	jobs     chan *job     // to the engine; holds one
+	job      job           // the one; the loop's, or the engine's from the channel until it is back
 	stop     chan struct{} // closed: the loop may end
 	over     chan struct{} // closed: the loop has ended
 	computed chan struct{} // closed: the engine's goroutine has ended
@@ -53,6 +55,9 @@ type Worker struct {
 	draining atomic.Bool
 	progress atomic.Int64 // clock when something last moved
 	stepping atomic.Int64 // clock when the step in flight began, plus 1; 0 without one
+
+	grammars  func() *grammar.Cache // made when the first grammar comes
+	compiling chan struct{}         // holds one for each grammar that is being compiled
 
 	metrics  *observe.Metrics
 	link     io.Closer // nil for a unified worker
@@ -69,6 +74,9 @@ type Worker struct {
 	healthMax time.Duration
 	answerMax int // bound of one answer; tests make it small
 }
+
+// compilingMax keeps grammars from taking more than one of the processors that are spare.
+const compilingMax = 1
 
 // processorsSpare: one for the loop, one for whoever moves bytes.
 const processorsSpare = 2
@@ -117,7 +125,9 @@ func build(c Config, s *Served) (*Worker, error) {
 		inbox: make(chan *input, inboxMax), jobs: make(chan *job, 1),
 		stop: make(chan struct{}), over: make(chan struct{}), computed: make(chan struct{}), serving: make(chan struct{}),
 		listener: listener, legs: make(chan struct{}, c.Sizes.MaxQueued+c.Sizes.MaxRunning+legsSpare), healthMax: HealthMax, answerMax: answerMax,
+		compiling: make(chan struct{}, compilingMax),
 	}
+	w.grammars = sync.OnceValue(func() *grammar.Cache { return grammar.NewCache(s.Tokenizer) })
 	w.tracing = c.Log.Enabled(context.Background(), slog.LevelDebug)
 	if w.name == "" {
 		w.name = c.Role + "@" + listener.Addr().String()
