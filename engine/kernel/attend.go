@@ -12,6 +12,10 @@ type Pages struct {
 	Base   []byte  // block i is Base[i*BlockBytes:][:BlockBytes]
 	Heads  int     // query heads, a multiple of Layout.KVHeads
 	Scale  float32 // of the scores; 0 means 1/sqrt(HeadDim)
+	// Window is how many tokens a query sees, its own included; 0 means all. Pages before the first of them are not read.
+	Window int
+	// SoftCap c turns a score s into c*tanh(s/c); 0 means none.
+	SoftCap float32
 }
 
 // AttendScratch is the working memory of attention; each thread has its own. The zero value is ready; it grows to
@@ -116,19 +120,19 @@ func (g *chunkGroup) run(keys unsafe.Pointer, table []int32, h, c0, n int) {
 	pages := last/PageTokens + 1
 	call := pageCall{base: keys, size: l.BlockBytes(), dims: hd / 16}
 	step := max(1, unitsMax/(call.dims*n))
-	for at := 0; at < pages; at += step {
+	first := g.firstToken(c0) / PageTokens
+	for at := first; at < pages; at += step {
 		call.table, call.pages = &table[at], min(step, pages-at)
 		call.x, call.y = &g.s.q[0], &g.s.s[at*n*16]
 		active.scores[kind](call, n)
 	}
 	var norm [groupTokens]float32
 	for j := range n {
-		tokens := g.pos + (c0+j)/g.share + 1
-		norm[j] = 1 / active.softmaxPage[kind](&g.s.s[j*16], n*64, pages, tokens)
+		norm[j] = 1 / g.probabilities(c0, j, n, first, pages)
 	}
 	call.base = unsafe.Add(keys, l.pageBytes())
 	clear(g.s.o[:n*hd])
-	for at := 0; at < pages; at += step {
+	for at := first; at < pages; at += step {
 		call.table, call.pages = &table[at], min(step, pages-at)
 		call.x, call.y = &g.s.s[at*n*16], &g.s.o[0]
 		active.mix[kind](call, n)
