@@ -4,7 +4,7 @@
 // It never trusts the file: every count, length, offset, alignment and product of dimensions is
 // compared with the size of the file before anything is allocated from it. It never copies
 // tensor bytes (a Tensor is a view into the mapped file) and knows nothing about models.
-// Everybody in engine and above may import it; it imports the standard library, x/sys and xxh3.
+// Everybody in engine and above may import it; it imports mapped and xxh3.
 //
 // Invariants, cited by code and tests:
 //

@@ -4,9 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"os"
-	"slices"
 	"sync"
+
+	"baton/engine/weights/mapped"
 
 	"github.com/zeebo/xxh3"
 )
@@ -17,8 +17,8 @@ type File struct {
 	Version   uint32
 	Alignment uint64
 
-	bytes   []byte
-	unmap   func() error // nil if nothing is to be released
+	mapped  *mapped.File
+	bytes   []byte // of mapped
 	values  map[string]value
 	keys    []string // in file order
 	tensors []Tensor // in file order
@@ -33,29 +33,11 @@ type File struct {
 // Open maps the file at path and parses it. The file must not be cut or overwritten while it is
 // open; replacing it by rename is fine.
 func Open(path string) (*File, error) {
-	h, err := os.Open(path)
+	m, err := mapped.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("gguf: %w", err)
 	}
-	defer h.Close()
-	st, err := h.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("gguf: %w", err)
-	}
-	if !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("gguf: %s is not a regular file", path)
-	}
-	if st.Size() == 0 {
-		return nil, fmt.Errorf("gguf: %s is empty", path)
-	}
-	if int64(int(st.Size())) != st.Size() {
-		return nil, fmt.Errorf("gguf: %s has %d bytes, more than this machine can address", path, st.Size())
-	}
-	b, unmap, err := mapFile(h, int(st.Size()))
-	if err != nil {
-		return nil, fmt.Errorf("gguf: %s: %w", path, err)
-	}
-	f := &File{bytes: b, unmap: unmap, values: map[string]value{}, byName: map[string]int{}}
+	f := newFile(m)
 	if err := f.parse(); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("gguf: %s: %w", path, err)
@@ -63,9 +45,9 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// releaseEvery is how much of a file is read before its pages are given back: a whole read of a
-// mapped file would count as this process's memory from then on.
-const releaseEvery = 16 << 20
+func newFile(m *mapped.File) *File {
+	return &File{mapped: m, bytes: m.Bytes, values: map[string]value{}, byName: map[string]int{}}
+}
 
 // Tensor is a view of one tensor of the file.
 type Tensor struct {
@@ -117,10 +99,7 @@ func (f *File) Size() int64 { return int64(len(f.bytes)) }
 func (f *File) Digest() uint64 {
 	f.digestOnce.Do(func() {
 		h := xxh3.New()
-		for b := range slices.Chunk(f.bytes, releaseEvery) {
-			h.Write(b)
-			f.Release(b)
-		}
+		f.mapped.Read(func(b []byte) { h.Write(b) })
 		f.digest = h.Sum64()
 	})
 	return f.digest
@@ -129,26 +108,16 @@ func (f *File) Digest() uint64 {
 // SHA256 returns the SHA-256 of the whole file in hexadecimal. The first call reads all of it.
 func (f *File) SHA256() string {
 	f.shaOnce.Do(func() {
-		s := sha256.Sum256(f.bytes)
-		f.sha = hex.EncodeToString(s[:])
+		h := sha256.New()
+		f.mapped.Read(func(b []byte) { h.Write(b) })
+		f.sha = hex.EncodeToString(h.Sum(nil))
 	})
 	return f.sha
 }
 
 // Release gives the memory back that the mapped bytes b, a part of a tensor's Data, take in this
 // process. They stay readable, at the price of a page fault. Bytes in memory (Parse) stay.
-func (f *File) Release(b []byte) {
-	if f.unmap != nil {
-		release(b)
-	}
-}
+func (f *File) Release(b []byte) { f.mapped.Release(b) }
 
 // Close gives the mapping back. No Tensor of the file may be used afterwards.
-func (f *File) Close() error {
-	u := f.unmap
-	f.unmap = nil
-	if u == nil {
-		return nil
-	}
-	return u()
-}
+func (f *File) Close() error { return f.mapped.Close() }

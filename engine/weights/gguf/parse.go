@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+
+	"baton/engine/weights/mapped"
 )
 
 var le = binary.LittleEndian
@@ -30,7 +32,7 @@ const damaged = " is incomplete or damaged, fetch it again"
 
 // Parse reads a model file that is in memory; the File and its tensors point into b.
 func Parse(b []byte) (*File, error) {
-	f := &File{bytes: b, values: map[string]value{}, byName: map[string]int{}}
+	f := newFile(&mapped.File{Bytes: b})
 	if err := f.parse(); err != nil {
 		return nil, fmt.Errorf("gguf: %w", err)
 	}
