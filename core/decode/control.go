@@ -1,8 +1,10 @@
 package decode
 
 import (
+	"slices"
 	"time"
 
+	"baton/core/blocks"
 	"baton/core/room"
 	"baton/core/sched"
 )
@@ -18,6 +20,9 @@ func (c *Core) request(now time.Duration, ev *Event, out *Effects) {
 	}
 	e := c.add(ev.Room, NeedsBlocks, now, ev.Deadline)
 	e.peer, e.tokens, e.maxNew, e.keys = ev.Peer, int32(ev.Tokens), int32(ev.MaxNew), ev.Keys
+	if ev.Branches > 1 {
+		e.more = make([]branch, ev.Branches-1)
+	}
 	out.add(Effect{Kind: Accept, Room: e.id})
 	if e.peer == Local {
 		return
@@ -39,10 +44,11 @@ func (c *Core) refusal(ev *Event) room.Outcome {
 		}
 		return s.Outcome // its Abort came first
 	}
-	waiting := c.live.Len() - int(c.slots)
+	waiting := c.live.Len() - int(c.running)
 	switch {
 	case ev.Room == 0 || ev.Tokens < 1 || ev.MaxNew < 1 || ev.Tokens > room.TokensMax || ev.MaxNew > room.TokensMax,
-		ev.Branches < 0 || ev.Branches > 1, room.BlocksFor(ev.Tokens+ev.MaxNew) > c.cfg.Blocks:
+		ev.Branches < 0 || ev.Branches > min(room.BranchesMax, c.cfg.RunningMax),
+		sched.Branches(ev.Tokens, ev.MaxNew, max(ev.Branches, 1)) > c.cfg.Blocks:
 		return room.Fail(room.ClientError)
 	case ev.Peer < Local, len(ev.Keys) > ev.Tokens/room.BlockTokens:
 		return room.Fail(room.Internal)
@@ -166,17 +172,29 @@ func (c *Core) endIfQuiet(now time.Duration, e *entry, out *Effects) {
 	}
 }
 
-// release gives back what a room holds: its blocks and its slot. end and retract alone call it.
+// release gives back what a room holds: its blocks and its slots. end and retract alone call it.
 func (c *Core) release(e *entry, out *Effects) {
-	if e.blocks != nil {
-		if freed := c.pool.Release(e.blocks); len(freed) > 0 {
-			out.add(Effect{Kind: Freed, Room: e.id, Blocks: freed})
+	for i := range e.more {
+		if b := &e.more[i]; b.blocks != nil {
+			c.free(e, b.blocks[e.common():], out)
+			b.blocks = nil
 		}
+	}
+	if e.blocks != nil {
+		c.free(e, e.blocks, out)
 		e.blocks = nil
 	}
-	if e.running {
-		e.running = false
-		c.slots--
+	if e.rights > 0 {
+		c.slots -= e.rights
+		e.rights = 0
+		c.running--
+	}
+}
+
+// free gives blocks of a room back.
+func (c *Core) free(e *entry, table []int32, out *Effects) {
+	if freed := c.pool.Release(table); len(freed) > 0 {
+		out.add(Effect{Kind: Freed, Room: e.id, Blocks: freed})
 	}
 }
 
@@ -218,13 +236,12 @@ func (c *Core) giveBlocks(now time.Duration, out *Effects) {
 		if e.phase != NeedsBlocks && e.phase != Retracted {
 			continue
 		}
-		n, prefix := c.wants(e), e.prefix()
+		prefix := e.prefix()
 		found, idle := c.pool.Find(prefix)
-		if !line.Take(n - found + idle) {
+		if !line.Take(c.wants(e) - found + idle) {
 			return
 		}
-		e.blocks = append(c.pool.Match(prefix), c.pool.Take(n-found)...)
-		e.filledTo = int32(found * room.BlockTokens)
+		c.give(e, prefix, found)
 		if e.phase == Retracted {
 			c.move(e, Regranted, now)
 			continue
@@ -241,7 +258,20 @@ func (c *Core) giveBlocks(now time.Duration, out *Effects) {
 	}
 }
 
-// giveSlots lets rooms run, in order of arrival.
+// give gives a room its blocks, of which the first are found.
+func (c *Core) give(e *entry, prefix []blocks.Key, found int) {
+	n := c.wants(e)
+	if e.more != nil {
+		n = room.BlocksFor(int(e.tokens + e.maxNew))
+	}
+	e.blocks = append(c.pool.Match(prefix), c.pool.Take(n-found)...)
+	e.filledTo = int32(found * room.BlockTokens)
+	for i := range e.more {
+		e.more[i].blocks = slices.Concat(e.blocks[:e.common()], c.pool.Take(n-e.common()))
+	}
+}
+
+// giveSlots lets rooms run, in order of arrival; each needs one for every branch, at once.
 func (c *Core) giveSlots(now time.Duration, out *Effects) {
 	line := sched.NewLine(c.cfg.RunningMax - int(c.slots))
 	for i := c.live.First(); i != room.None && !line.Closed(); i = c.live.Next(i) {
@@ -249,11 +279,12 @@ func (c *Core) giveSlots(now time.Duration, out *Effects) {
 		if e.phase != Ready && e.phase != Unfilled && e.phase != Regranted {
 			continue
 		}
-		if !line.Take(1) {
+		if !line.Take(e.branches()) {
 			return
 		}
-		e.running = true
-		c.slots++
+		e.rights = int32(e.branches())
+		c.slots += e.rights
+		c.running++
 		switch e.phase {
 		case Unfilled:
 			c.move(e, Prefilling, now)
@@ -265,11 +296,13 @@ func (c *Core) giveSlots(now time.Duration, out *Effects) {
 	}
 }
 
-// begin feeds the first token of a room whose prompt is complete.
+// begin feeds the first token of every branch of a room whose prompt is complete.
 func (c *Core) begin(now time.Duration, e *entry, out *Effects) {
 	c.move(e, Beginning, now)
-	e.beginning = true
-	out.add(Effect{Kind: Begin, Room: e.id})
+	for n := range int32(e.branches()) {
+		e.at(n).beginning = true
+		out.add(Effect{Kind: Begin, Room: e.id, Branch: n})
+	}
 }
 
 func (c *Core) impossible(e *entry, id room.ID, what string) {

@@ -2,6 +2,7 @@ package decode
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"baton/core/blocks"
@@ -13,7 +14,7 @@ type Config struct {
 	Boot        room.Boot // of this process; makes leases unique over restarts
 	Blocks      int       // blocks in the pool
 	QueuedMax   int       // rooms that may be here and not have a slot
-	RunningMax  int       // slots: rooms that may generate, or prefill locally, at once
+	RunningMax  int       // slots: outputs that may be generated, or whose prompts are computed here, at once
 	ChunkTokens int       // token budget of one step, a multiple of room.BlockTokens
 	AheadTokens int       // tokens of output that a room gets blocks for ahead (sched.S6); 0 is all
 }
@@ -49,6 +50,7 @@ type Core struct {
 	peers    []peer
 	seq      uint64 // of the newest lease
 	slots    int32  // rights to run that are given out
+	running  int32  // rooms that hold some
 	stepping int32  // items of the outstanding step that have not come home; 0: none is
 	draining bool
 	soonest  room.Soonest
@@ -107,6 +109,11 @@ func (c *Core) CopyTo(dst *Core) {
 	c.live.CopyTo(&live)
 	c.tombs.CopyTo(&tombs)
 	rooms := room.Copy(dst.rooms, c.rooms, func(e *entry) *[]chunk { return &e.chunks })
+	for i := range rooms {
+		if e := &rooms[i]; e.more != nil {
+			e.more = slices.Clone(e.more)
+		}
+	}
 	peers := append(dst.peers[:0], c.peers...)
 	*dst = *c
 	dst.pool, dst.live, dst.tombs, dst.rooms, dst.peers = pool, live, tombs, rooms, peers

@@ -47,8 +47,8 @@
 //	    given up. Removed: 11 and 13 events to a room that only its deadline ends.
 //	D5  Sticky. The first decision is the outcome, nothing revives after it, and tokens go to
 //	    the client only before it.
-//	D6  One release. Blocks and slot are released in release, which end and retract call; legs
-//	    end in end alone.
+//	D6  One release. Blocks and slots are released in release, which end and retract call, and
+//	    before that in leave what one of several outputs had for itself; legs end in end alone.
 //	D7  A lease never repeats: it is the boot of this process and a counter. It keeps words,
 //	    floors and log lines of two lives apart. Removed (the boot): 16 events to a room that
 //	    only its deadline ends.
@@ -58,8 +58,8 @@
 //	    for slots among those that are ready. What can never fit is refused as a client's
 //	    error. The engine is shared: a step has a token of every generating room, and the
 //	    first local prompts by halves (sched.S3 to S5).
-//	D10 Bounded. A room is taken while fewer than QueuedMax have no slot; at most RunningMax have
-//	    one, so QueuedMax and RunningMax together are here. Peers and tombstones have limits in
+//	D10 Bounded. A room is taken while fewer than QueuedMax have no slot; at most RunningMax slots
+//	    are given, one for each output, so QueuedMax and RunningMax rooms together are here. Peers and tombstones have limits in
 //	    core/room.
 //	D11 Retraction loses nothing and repeats nothing. What a room made stays counted, its tokens
 //	    stay with the driver, its deadline runs on; it computes exactly the tokens that had KV and
@@ -74,7 +74,15 @@
 //	    first token has shown that both legs are of one prompt. A room takes what it finds, also
 //	    one that was retracted, and computes the rest, at least one token; or its Prealloc says
 //	    which token is the first that it wants, and no chunk is let in before that. Removed
-//	    (both): 13 events to a chunk in a block that another room reads.
+//	    (both): 13 events to a chunk in a block that another room reads. Blocks of the first or
+//	    only output follow as they are filled, each under the key that its step brought home.
+//	D15 Branches. The outputs of a room share the full blocks of its prompt, which the room holds
+//	    once and nobody writes to; behind them each has blocks of its own, all that it may ever
+//	    need, so that it never asks for more and is not retracted once it speaks. (Before that
+//	    it is: it may wait for slots that others have who wait for its blocks.) The end of the
+//	    prompt that fills no block is the first output's; the others copy it in the room's first
+//	    step, which all take together, and before which it belongs to the room: it is kept until
+//	    all are over. Slots are given for all at once, and given back one by one.
 //
 // The tombstone answers a Request that its Abort overtook. Cancel and the repeated Prealloc
 // are there for speed: the explorer finds nothing that breaks without them.

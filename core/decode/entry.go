@@ -10,33 +10,69 @@ import (
 
 // entry is one live room. It lives in Core.rooms at the slot that Core.live gave it.
 type entry struct {
-	id        room.ID
-	slot      int32
-	phase     Phase
-	inStep    bool         // part of the outstanding step
-	beginning bool         // Begin sent, Begun not here
-	running   bool         // holds one of RunningMax slots
-	outcome   room.Outcome // decided, once draining
-	peer      int32        // handle of the prefill worker, or Local
-	tokens    int32        // length of the prompt
-	maxNew    int32        // most tokens of output
-	lease     room.Lease   // zero until blocks are given, and for local rooms
-	conn      room.Conn    // data connection that the lease is bound to
-	blocks    []int32      // block table from token 0; nil while none are held
-	keys      []blocks.Key // of its first blocks, the driver's; nil: it uses no cache
-	chunks    []chunk      // let in under the lease, in order of arrival
-	inside    int32        // of these, a receiver is inside
-	filled    int32        // blocks placed
-	word      int32        // chunks there are, once Settled(Success) said so
-	filledTo  int32        // computed here: tokens that have KV
-	stepTo    int32        // the same once the outstanding step is home
-	made      int32        // tokens of output so far
-	began     time.Duration
-	since     time.Duration // when it entered its phase
-	queued    time.Duration // when it entered its queue
-	deadline  time.Duration
-	resend    time.Duration
+	id       room.ID
+	slot     int32
+	phase    Phase
+	rights   int32        // of RunningMax slots that it holds, one for each branch that runs
+	outcome  room.Outcome // decided, once draining
+	peer     int32        // handle of the prefill worker, or Local
+	tokens   int32        // length of the prompt
+	maxNew   int32        // most tokens of output of a branch
+	lease    room.Lease   // zero until blocks are given, and for local rooms
+	conn     room.Conn    // data connection that the lease is bound to
+	keys     []blocks.Key // of its first blocks, the driver's; nil: it uses no cache
+	chunks   []chunk      // let in under the lease, in order of arrival
+	inside   int32        // of these, a receiver is inside
+	filled   int32        // blocks placed
+	word     int32        // chunks there are, once Settled(Success) said so
+	filledTo int32        // computed here: tokens that have KV
+	stepTo   int32        // the same once the outstanding step is home
+	branch                // its first or only output
+	more     []branch     // the others
+	began    time.Duration
+	since    time.Duration // when it entered its phase
+	queued   time.Duration // when it entered its queue
+	deadline time.Duration
+	resend   time.Duration
 }
+
+// branch is one output of a room. All of a room have the same full blocks of the prompt, which the
+// room holds once; what is behind them is a branch's own (D15).
+type branch struct {
+	blocks    []int32 // block table from token 0; nil while none are held
+	made      int32   // tokens of output so far
+	inStep    bool    // part of the outstanding step
+	beginning bool    // Begin sent, Begun not here
+	over      bool    // its output is complete
+}
+
+// branches is how many outputs a room has.
+func (e *entry) branches() int { return 1 + len(e.more) }
+
+// at returns branch n of a room, or nil.
+func (e *entry) at(n int32) *branch {
+	switch {
+	case n == 0:
+		return &e.branch
+	case n < 0 || int(n) > len(e.more):
+		return nil
+	}
+	return &e.more[n-1]
+}
+
+// any says whether something is so of some branch.
+func (e *entry) any(is func(b *branch) bool) bool {
+	for i := range e.more {
+		if is(&e.more[i]) {
+			return true
+		}
+	}
+	return is(&e.branch)
+}
+
+func (b *branch) isUsed() bool { return b.inStep || b.beginning }
+func (b *branch) begins() bool { return b.beginning }
+func (b *branch) runs() bool   { return !b.over }
 
 // chunk is one piece of KV that was let into the room's blocks.
 type chunk struct {
@@ -47,7 +83,7 @@ type chunk struct {
 }
 
 // busy says that something of the room is under way that touches its blocks or its output.
-func (e *entry) busy() bool { return e.inside > 0 || e.inStep || e.beginning }
+func (e *entry) busy() bool { return e.inside > 0 || e.any((*branch).isUsed) }
 
 // pinned returns the chunk of this number in which a receiver is, or -1.
 func (e *entry) pinned(n int32) int {
@@ -60,6 +96,15 @@ func (c *Core) find(id room.ID) *entry {
 		return &c.rooms[i]
 	}
 	return nil
+}
+
+// branchOf returns a branch of a live room, or nil for what is not here.
+func (c *Core) branchOf(id room.ID, n int32) (*entry, *branch) {
+	e := c.find(id)
+	if e == nil {
+		return nil, nil
+	}
+	return e, e.at(n)
 }
 
 // under returns the live room id if it holds this lease, else nil.

@@ -26,11 +26,23 @@ func (e *entry) prefix() []blocks.Key {
 // with it.
 func (e *entry) unsaid() bool { return e.made == 0 && e.peer == Local }
 
-// short says that a generating room has no block for its newest token.
-func (e *entry) short() bool { return len(e.blocks)*room.BlockTokens < int(e.tokens+e.made) }
+// short says that a generating room has no block for its newest token. One with several branches
+// got all that it may ever need.
+func (e *entry) short() bool {
+	return e.more == nil && len(e.blocks)*room.BlockTokens < int(e.tokens+e.made)
+}
+
+// common is how many blocks the branches of a room share: those that its prompt fills.
+func (e *entry) common() int { return int(e.tokens / room.BlockTokens) }
+
+// stays says that a room is not retracted any more: of several outputs none is computed again.
+func (e *entry) stays() bool { return e.more != nil && e.phase == Generating }
 
 // wants is how many blocks a room gets when it is let in, now.
 func (c *Core) wants(e *entry) int {
+	if e.more != nil {
+		return sched.Branches(int(e.tokens), int(e.maxNew), e.branches())
+	}
 	return sched.Blocks(int(e.tokens), int(e.made), int(e.maxNew), c.cfg.AheadTokens)
 }
 
@@ -40,7 +52,7 @@ func (c *Core) promised() (n int) {
 		return 0
 	}
 	for i := c.live.First(); i != room.None; i = c.live.Next(i) {
-		if e := &c.rooms[i]; e.blocks != nil && e.phase != Draining {
+		if e := &c.rooms[i]; e.blocks != nil && e.more == nil && e.phase != Draining {
 			n += max(c.wants(e)-len(e.blocks), 0)
 		}
 	}
@@ -77,7 +89,7 @@ func (c *Core) yields(of int32) int32 {
 		case e.phase == Draining:
 			line.Leaves()
 		default:
-			line.Holds(i, !e.phase.leased() && !e.busy())
+			line.Holds(i, !e.phase.leased() && !e.busy() && !e.stays())
 		}
 	}
 	return line.Slot()
@@ -86,7 +98,7 @@ func (c *Core) yields(of int32) int32 {
 // retract takes a room's blocks and its slot back. Its tokens so far stay, and it waits for blocks
 // at its place by arrival (D11).
 func (c *Core) retract(now time.Duration, e *entry, out *Effects) {
-	if e.busy() || e.phase.leased() || !e.phase.timed() {
+	if e.busy() || e.phase.leased() || !e.phase.timed() || e.stays() {
 		c.impossible(e, e.id, "retracted while something may still touch its blocks")
 	}
 	out.add(Effect{Kind: Retract, Room: e.id})

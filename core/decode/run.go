@@ -1,8 +1,10 @@
 package decode
 
 import (
+	"slices"
 	"time"
 
+	"baton/core/blocks"
 	"baton/core/room"
 	"baton/core/sched"
 )
@@ -15,19 +17,30 @@ func (c *Core) startStep(out *Effects) {
 	if c.stepping > 0 || c.count[Generating]+prompts == 0 {
 		return
 	}
-	items := make([]StepItem, 0, c.count[Generating]+prompts)
+	items := make([]StepItem, 0, c.slots)
+	var copies []Copy
 	budget := sched.NewBudget(c.cfg.ChunkTokens)
 	for i := c.live.First(); i != room.None; i = c.live.Next(i) {
 		e := &c.rooms[i]
 		if e.phase != Generating || e.short() {
 			continue
 		}
-		// The newest token has no KV yet: it stands at this position.
-		at := e.tokens + e.made - 1
-		c.pool.Own(e.blocks[at/room.BlockTokens : at/room.BlockTokens+1])
-		items = append(items, StepItem{Room: e.id, From: at, To: at + 1, Blocks: e.blocks})
-		e.inStep = true
-		budget.Decode()
+		for n := range int32(e.branches()) {
+			b := e.at(n)
+			if b.over {
+				continue
+			}
+			// The newest token has no KV yet: it stands at this position.
+			at := e.tokens + b.made - 1
+			k := at / room.BlockTokens
+			c.pool.Own(b.blocks[k : k+1])
+			if n > 0 && b.made == 1 && at%room.BlockTokens != 0 {
+				copies = append(copies, Copy{e.blocks[k], b.blocks[k]})
+			}
+			items = append(items, StepItem{Room: e.id, Branch: n, From: at, To: at + 1, Blocks: b.blocks})
+			b.inStep = true
+			budget.Decode()
+		}
 	}
 	for i := c.live.First(); i != room.None && prompts > 0 && !budget.Full(); i = c.live.Next(i) {
 		e := &c.rooms[i]
@@ -47,18 +60,18 @@ func (c *Core) startStep(out *Effects) {
 		return // all that generate wait for a block
 	}
 	c.stepping = int32(len(items))
-	out.add(Effect{Kind: Step, Items: items})
+	out.add(Effect{Kind: Step, Copies: copies, Items: items})
 }
 
 // stepDone takes the outstanding step home.
 func (c *Core) stepDone(now time.Duration, results []Result, out *Effects) {
 	for i := range results {
 		r := &results[i]
-		e := c.find(r.Room)
-		if e == nil || !e.inStep {
+		e, b := c.branchOf(r.Room, r.Branch)
+		if b == nil || !b.inStep {
 			c.impossible(e, r.Room, "a step came home that was not running")
 		}
-		e.inStep = false
+		b.inStep = false
 		c.stepping--
 		switch {
 		case e.phase == Draining:
@@ -66,7 +79,8 @@ func (c *Core) stepDone(now time.Duration, results []Result, out *Effects) {
 		case !r.OK:
 			c.fail(now, e, room.Fail(room.Internal), out)
 		case e.phase == Generating:
-			c.emit(now, e, r.Finished, out)
+			c.extend(e, r)
+			c.emit(now, e, r.Branch, r.Finished, out)
 		default:
 			c.publish(e, e.filledTo, e.stepTo)
 			e.filledTo = e.stepTo
@@ -92,13 +106,28 @@ func (c *Core) publish(e *entry, from, to int32) {
 	}
 }
 
-// begun takes the first token home.
+// extend lets later rooms find a block that output has filled (D14). A room that is retracted finds
+// it, too.
+func (c *Core) extend(e *entry, r *Result) {
+	if r.Key == (blocks.Key{}) {
+		return
+	}
+	to := e.tokens + e.made
+	if r.Branch != 0 || to%room.BlockTokens != 0 || len(e.keys) != int(to/room.BlockTokens)-1 {
+		c.impossible(e, e.id, "a key came that is not the next of the first branch")
+	}
+	e.keys = append(slices.Clip(e.keys), r.Key)
+	c.publish(e, to-room.BlockTokens, to)
+}
+
+// begun takes the first token of a branch home. All of a room take their first step together, so
+// that what they copy is the prompt's.
 func (c *Core) begun(now time.Duration, ev *Event, out *Effects) {
-	e := c.find(ev.Room)
-	if e == nil || !e.beginning {
+	e, b := c.branchOf(ev.Room, ev.Branch)
+	if b == nil || !b.beginning {
 		c.impossible(e, ev.Room, "a first token came that was not asked for")
 	}
-	e.beginning = false
+	b.beginning = false
 	switch {
 	case e.phase == Draining:
 		c.endIfQuiet(now, e, out)
@@ -112,19 +141,44 @@ func (c *Core) begun(now time.Duration, ev *Event, out *Effects) {
 		if e.peer != Local { // now its two legs are known to be of one prompt
 			c.publish(e, 0, e.tokens)
 		}
-		c.move(e, Generating, now)
-		c.emit(now, e, ev.Finished, out)
+		if !e.any((*branch).begins) {
+			c.move(e, Generating, now)
+		}
+		c.emit(now, e, ev.Branch, ev.Finished, out)
 	}
 }
 
-// emit passes one token on, and ends the room after the last.
-func (c *Core) emit(now time.Duration, e *entry, finished bool, out *Effects) {
-	e.made++
-	out.add(Effect{Kind: Emit, Room: e.id})
+// emit passes one token on, and ends the branch after its last.
+func (c *Core) emit(now time.Duration, e *entry, n int32, finished bool, out *Effects) {
+	b := e.at(n)
+	b.made++
+	out.add(Effect{Kind: Emit, Room: e.id, Branch: n})
 	switch {
 	case finished:
+		b.over = true
+		if e.any((*branch).runs) {
+			c.leave(e, n, out)
+			return
+		}
 		c.succeed(now, e, out)
-	case e.made == e.maxNew:
+	case b.made == e.maxNew:
 		c.impossible(e, e.id, "the output did not finish at its last token")
 	}
+}
+
+// leave gives back what a branch has for itself, while others of its room go on: its slot and its
+// blocks behind the prompt. Those of the prompt stay, and the last of them too, which only the
+// first branch writes: others may still have to copy it.
+func (c *Core) leave(e *entry, n int32, out *Effects) {
+	b := e.at(n)
+	e.rights--
+	c.slots--
+	if n == 0 {
+		k := room.BlocksFor(int(e.tokens))
+		c.free(e, b.blocks[k:], out)
+		b.blocks = b.blocks[:k]
+		return
+	}
+	c.free(e, b.blocks[e.common():], out)
+	b.blocks = nil
 }

@@ -34,7 +34,7 @@ func (c *Core) Timers(yield func(at time.Duration, t room.Timer) bool) {
 // queue is the queue that a live room stands in: a draining one that holds a slot stands
 // where it stood when it was running.
 func (e *entry) queue() room.Queue {
-	if e.phase == Draining && e.running {
+	if e.phase == Draining && e.rights > 0 {
 		return room.Running
 	}
 	return e.phase.Queue()
@@ -83,6 +83,15 @@ func (c *Core) Table(id room.ID) (table []int32, filled int32) {
 	return nil, 0
 }
 
+// BranchTable returns the blocks of one branch of a room, nil once its output is complete but for
+// what the first leaves to the others.
+func (c *Core) BranchTable(id room.ID, n int32) []int32 {
+	if _, b := c.branchOf(id, n); b != nil {
+		return b.blocks
+	}
+	return nil
+}
+
 // Found is the block that a room would find under one key: for who checks the cache from
 // outside.
 func (c *Core) Found(k blocks.Key) (b int32, ok bool) { return c.pool.Found(k) }
@@ -112,7 +121,7 @@ func (c *Core) AppendState(b []byte) []byte {
 	b = append(b, byte(c.live.Len()), byte(c.tombs.Len()), byte(len(c.peers)), bit(c.draining))
 	// These follow from the rooms, if there is no mistake; here they let the explorer see one.
 	b = c.pool.AppendState(b)
-	for _, x := range [...]int32{c.slots, c.stepping} {
+	for _, x := range [...]int32{c.slots, c.running, c.stepping} {
 		b = binary.AppendUvarint(b, uint64(x))
 	}
 	for _, x := range c.count {
@@ -140,10 +149,16 @@ func (c *Core) AppendState(b []byte) []byte {
 
 func (e *entry) appendState(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(e.id))
-	b = append(b, byte(e.phase), bit(e.inStep)|bit(e.beginning)<<1|bit(e.running)<<2)
+	b = append(b, byte(e.phase), byte(e.rights), byte(len(e.more)))
+	for n := range int32(e.branches()) {
+		x := e.at(n)
+		b = append(b, bit(x.inStep)|bit(x.beginning)<<1|bit(x.over)<<2)
+		b = binary.AppendUvarint(b, uint64(x.made))
+		b = binary.AppendUvarint(b, uint64(len(x.blocks)))
+	}
 	b = binary.AppendUvarint(b, e.lease.Seq)
 	b = binary.AppendUvarint(b, uint64(e.conn))
-	for _, n := range [...]int32{e.peer + 1, e.tokens, e.maxNew, int32(len(e.blocks)), e.filledTo, e.made, e.word + 1, int32(len(e.chunks))} {
+	for _, n := range [...]int32{e.peer + 1, e.tokens, e.maxNew, e.filledTo, e.word + 1, int32(len(e.chunks))} {
 		b = binary.AppendUvarint(b, uint64(n))
 	}
 	if e.inStep {

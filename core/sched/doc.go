@@ -31,7 +31,7 @@
 //	    more tokens than all were promised when the last one was let in: what is computed again
 //	    is at most one room for each so many tokens of the fastest. (That room may have made none
 //	    meanwhile, if its prompt is long: S7 says that this is not for ever.) Those that generate
-//	    are served before those that wait.
+//	    are served before those that wait. A room of several outputs gets all that they may need.
 //	S7  nobody yields but for an older one. When a generating room needs a block and there is
 //	    none, the youngest of those that hold blocks gives up all of its own, and waits for
 //	    them again at its place by arrival; if that is the needy room itself, it does, for those
@@ -40,7 +40,8 @@
 //	    as often as it and those before it grow, and those are finitely many and only become
 //	    fewer: no livelock.
 //	S8  what cannot yield now is waited for. Blocks that are promised to a sender, and those of
-//	    a room of which something is under way, stay where they are. While a younger room is
-//	    like that, or all that are older are, or somebody who leaves still holds blocks, the
-//	    needy room keeps what it has and sits out; what it waits for does not wait for it.
+//	    a room of which something is under way, or of several outputs that generates, stay where
+//	    they are. While a younger room is like that, or all that are older are, or somebody who
+//	    leaves still holds blocks, the needy room keeps what it has and sits out; what it waits
+//	    for does not wait for it.
 package sched

@@ -11,6 +11,13 @@ func Blocks(tokens, made, most, ahead int) int {
 	return room.BlocksFor(tokens + made + ahead)
 }
 
+// Branches is how many blocks a room of n outputs is let in with: the full ones of its prompt once,
+// and for each output all that it may need behind them (S6).
+func Branches(tokens, most, n int) int {
+	common := tokens / room.BlockTokens
+	return common + n*(room.BlocksFor(tokens+most)-common)
+}
+
 // Yield finds who gives its blocks back for a room that needs one when none is left (S7, S8). The
 // core tells it every room that holds blocks, in order of arrival.
 type Yield struct {

@@ -3,6 +3,7 @@ package schedsim
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"baton/core/decode"
 	"baton/core/room"
@@ -43,11 +44,11 @@ func (y *System) Apply(w *World, e Event) error {
 	case ask:
 		return y.request(w, r)
 	case home, fails:
-		return y.stepHome(w, e.Kind == home, roomsMax)
+		return y.stepHome(w, e.Kind == home, roomsMax, 0)
 	case stops:
-		return y.stepHome(w, true, r)
-	case begun, unbegun:
-		return y.begun(w, r, e.Kind == begun)
+		return y.stepHome(w, true, r, e.Branch)
+	case begun, unbegun, only:
+		return y.begun(w, e)
 	case linkUp:
 		w.link.dialing, w.link.up = false, true
 		w.link.conn++
@@ -64,7 +65,7 @@ func (y *System) Apply(w *World, e Event) error {
 			if w.kv[b] != (stamp{}) {
 				return fmt.Errorf("OWN: a receiver of room %d writes a block that holds something", r+1)
 			}
-			w.kv[b] = stamp{r + 1, uint8(i), uint8(min(room.BlockTokens, y.scope.Rooms[r].Tokens-i*room.BlockTokens))}
+			w.kv[b] = y.stamped(r, 0, i, y.scope.Rooms[r].Tokens)
 		}
 		return y.do(w, y.chunk(w, r, decode.ChunkPlaced))
 	case word:
@@ -84,7 +85,7 @@ func (y *System) Apply(w *World, e Event) error {
 func (y *System) request(w *World, r uint8) error {
 	one := &y.scope.Rooms[r]
 	w.rooms[r].asked = true
-	ev := decode.Event{Kind: decode.Request, Room: id(r), Peer: decode.Local, Tokens: one.Tokens, MaxNew: one.MaxNew, Deadline: deadline}
+	ev := decode.Event{Kind: decode.Request, Room: id(r), Peer: decode.Local, Tokens: one.Tokens, Branches: one.Branches, MaxNew: one.MaxNew, Deadline: deadline}
 	if one.Pair {
 		ev.Peer = peer
 	}
@@ -101,21 +102,22 @@ func (y *System) chunk(w *World, r uint8, k decode.EventKind) decode.Event {
 	return decode.Event{Kind: k, Room: id(r), Lease: w.rooms[r].send.lease, Conn: room.Conn(w.link.conn)}
 }
 
-// stepHome brings the engine's step home: what it computed is in its blocks. The output of room
-// stop ends with it.
-func (y *System) stepHome(w *World, ok bool, stop uint8) error {
+// stepHome brings the engine's step home: what it computed is in its blocks. The output of a branch
+// of room stop ends with it.
+func (y *System) stepHome(w *World, ok bool, stop, branch uint8) error {
 	var results []decode.Result
 	for _, it := range w.step {
-		r := uint8(it.Room - 1)
-		res := decode.Result{Room: it.Room, OK: ok}
+		r, n := uint8(it.Room-1), uint8(it.Branch)
+		res := decode.Result{Room: it.Room, Branch: it.Branch, OK: ok}
 		w.rooms[r].hurt = w.rooms[r].hurt || !ok
 		for i := int(it.From) / room.BlockTokens; ok && i < room.BlocksFor(int(it.To)); i++ {
-			w.kv[it.Blocks[i]] = stamp{r + 1, uint8(i), uint8(min(room.BlockTokens, int(it.To)-i*room.BlockTokens))}
+			w.kv[it.Blocks[i]] = y.stamped(r, n, i, int(it.To))
 		}
 		if ok && !it.Prefill {
-			res.Finished = y.last(w, r) || r == stop
-			y.makes(&w.rooms[r])
-			w.rooms[r].early = r == stop
+			o, early := &w.rooms[r].out[n], r == stop && n == branch
+			res.Finished = y.last(w, r, n) || early
+			y.makes(w, r, n)
+			o.early, o.over = early, res.Finished
 		}
 		if it.Again {
 			w.shows |= 1 << sawAgain
@@ -125,26 +127,32 @@ func (y *System) stepHome(w *World, ok bool, stop uint8) error {
 		}
 		results = append(results, res)
 	}
-	w.step = nil
+	w.step, w.reads = nil, nil
 	return y.do(w, decode.Event{Kind: decode.StepDone, Results: results})
 }
 
-func (y *System) begun(w *World, r uint8, ok bool) error {
-	s := &w.rooms[r]
-	s.begin = false
-	s.hurt = s.hurt || !ok
-	ev := decode.Event{Kind: decode.Begun, Room: id(r), OK: ok}
-	if ok {
-		y.makes(s)
-		ev.Finished = int(s.fed) == y.scope.Rooms[r].MaxNew
+func (y *System) begun(w *World, e Event) error {
+	s := &w.rooms[e.Room]
+	o := &s.out[e.Branch]
+	o.begin = false
+	ev := decode.Event{Kind: decode.Begun, Room: id(e.Room), Branch: int32(e.Branch), OK: e.Kind != unbegun}
+	s.hurt = s.hurt || !ev.OK
+	if ev.OK {
+		ev.Finished = e.Kind == only || y.last(w, e.Room, e.Branch)
+		y.makes(w, e.Room, e.Branch)
+		o.early, o.over = e.Kind == only, ev.Finished
 	}
 	return y.do(w, ev)
 }
 
-// makes counts a token of output.
-func (y *System) makes(s *state) {
-	s.fed++
-	s.since = min(s.since+1, uint8(y.scope.Ahead)+1)
+// makes counts a token of output; of several outputs none asks for more memory, so they do not
+// count for whose turn it is to give some back.
+func (y *System) makes(w *World, r, branch uint8) {
+	s := &w.rooms[r]
+	s.out[branch].fed++
+	if y.scope.Rooms[r].branches() == 1 {
+		s.since = min(s.since+1, uint8(y.scope.Ahead)+1)
+	}
 }
 
 // linkEnd ends the link, once its receivers are off.
@@ -203,17 +211,18 @@ func (y *System) effect(w *World, x *decode.Effect) error {
 		s := &w.rooms[r].send
 		s.isIn, s.blocks = x.OK, x.Blocks
 	case decode.Step:
-		return y.start(w, x.Items)
+		return y.start(w, x)
 	case decode.Begin:
-		if w.rooms[r].begin || w.rooms[r].fed > 0 {
+		o := &w.rooms[r].out[x.Branch]
+		if o.begin || o.fed > 0 {
 			return fmt.Errorf("STREAM: room %d begins twice", r+1)
 		}
-		w.rooms[r].begin = true
-		return y.holds(w, r, y.scope.Rooms[r].Tokens, nil)
+		o.begin = true
+		return y.holds(w, r, uint8(x.Branch), y.scope.Rooms[r].Tokens, nil)
 	case decode.Emit:
-		s := &w.rooms[r]
-		if s.emitted++; !s.owed || s.emitted > s.fed {
-			return fmt.Errorf("STREAM: room %d emits its token %d, the engine made %d", r+1, s.emitted, s.fed)
+		s, o := &w.rooms[r], &w.rooms[r].out[x.Branch]
+		if o.emitted++; !s.owed || o.emitted > o.fed {
+			return fmt.Errorf("STREAM: room %d emits its token %d, the engine made %d", r+1, o.emitted, o.fed)
 		}
 	case decode.Retract:
 		if err := y.spent(w, r); err != nil {
@@ -222,12 +231,18 @@ func (y *System) effect(w *World, x *decode.Effect) error {
 		y.took = append(y.took, r)
 		s := &w.rooms[r]
 		s.retracted = min(s.retracted+1, 2)
+		if y.scope.Rooms[r].branches() > 1 {
+			if s.said() {
+				return fmt.Errorf("STREAM: room %d has several outputs, began to speak and is retracted", r+1)
+			}
+			w.shows |= 1 << sawManyRetracted
+		}
 		if s.send.waits() {
 			return fmt.Errorf("OWN: room %d is retracted while its blocks are promised to prefill", r+1)
 		}
 		s.send = send{}
 		w.shows |= 1<<sawRetracted | uint64(s.retracted/2)<<sawTwice
-		if s.fed == 0 {
+		if !s.said() {
 			w.shows |= 1 << sawUnbegun
 		}
 	case decode.Freed:
@@ -248,11 +263,11 @@ func (y *System) spent(w *World, r uint8) error {
 	return fmt.Errorf("S6: room %d is retracted, and nobody made %d tokens since the last room was let in", r+1, y.scope.Ahead)
 }
 
-// holds checks that the KV of the first n tokens of a room, and of no more, is in its blocks; the
+// holds checks that the KV of the first n tokens of a branch, and of no more, is in its blocks; the
 // table is not known at a Begin.
-func (y *System) holds(w *World, r uint8, n int, table []int32) error {
+func (y *System) holds(w *World, r, branch uint8, n int, table []int32) error {
 	for i := range room.BlocksFor(n) {
-		want := stamp{r + 1, uint8(i), uint8(min(room.BlockTokens, n-i*room.BlockTokens))}
+		want := y.stamped(r, branch, i, n)
 		found := false
 		for b, k := range w.kv {
 			found = found || k == want && (table == nil || table[i] == int32(b))
@@ -264,41 +279,66 @@ func (y *System) holds(w *World, r uint8, n int, table []int32) error {
 	return nil
 }
 
-// start checks what a step reads and writes, and begins it.
-func (y *System) start(w *World, items []decode.StepItem) error {
-	if w.step != nil || len(items) == 0 {
+// start checks what a step copies, reads and writes, and begins it.
+func (y *System) start(w *World, x *decode.Effect) error {
+	if w.step != nil || len(x.Items) == 0 {
 		return errors.New("a step starts that is empty, or while one is running")
 	}
-	var writer [blocksMax]uint8
-	for _, it := range items {
-		r := uint8(it.Room - 1)
-		s, one := &w.rooms[r], &y.scope.Rooms[r]
-		said := one.Tokens + max(int(s.fed), 1) - 1 // tokens that are no decode item's input
-		switch {
-		case !s.owed:
-			return fmt.Errorf("room %d is over and in a step", r+1)
-		case len(it.Blocks) < room.BlocksFor(int(it.To)):
-			return fmt.Errorf("OWN: room %d has no block for its token %d", r+1, it.To-1)
-		case !it.Prefill && (s.fed == 0 || int(it.From) != said || it.To != it.From+1):
-			return fmt.Errorf("STREAM: room %d feeds token %d, its newest is %d", r+1, it.From, said)
-		case it.Prefill && (int(it.To) > said || it.Again != (s.retracted > 0)):
-			return fmt.Errorf("room %d computes tokens %d to %d of %d, again: %v", r+1, it.From, it.To, said, it.Again)
-		case it.Prefill && it.Last != (int(it.To) == one.Tokens && s.fed == 0 && !one.Pair):
-			return fmt.Errorf("STREAM: room %d samples from its token %d: %v", r+1, it.To-1, it.Last)
+	for _, c := range x.Copies {
+		if w.kv[c.To] != (stamp{}) || w.inside(c.To) || w.kv[c.From] == (stamp{}) {
+			return fmt.Errorf("OWN: block %d, which holds %v, is copied over block %d, which holds %v", c.From, w.kv[c.From], c.To, w.kv[c.To])
 		}
-		if err := y.holds(w, r, int(it.From), it.Blocks); err != nil {
+		w.kv[c.To] = w.kv[c.From]
+		w.shows |= 1 << sawCopied
+	}
+	var owner [blocksMax]struct{ room, branch uint8 }
+	for i := range x.Items {
+		it := &x.Items[i]
+		if err := y.item(w, it); err != nil {
 			return err
 		}
-		for _, b := range it.Blocks {
-			if k := w.kv[b].room; writer[b] != 0 || k != 0 && k != r+1 || w.inside(b) {
+		r, own := uint8(it.Room-1), y.scope.Rooms[it.Room-1].Tokens/room.BlockTokens
+		for i, b := range it.Blocks {
+			me := owner[b]
+			if me.room = r + 1; i >= own { // a block of its own, not of the prompt that all begin with
+				me.branch = uint8(it.Branch) + 1
+			}
+			if k := w.kv[b].room; owner[b].room != 0 && owner[b] != me || k != 0 && k != r+1 || w.inside(b) {
 				return fmt.Errorf("OWN: room %d computes in a block of another", r+1)
 			}
-			writer[b] = r + 1
+			if owner[b].room != 0 && i >= own {
+				return fmt.Errorf("OWN: two outputs of room %d write one block", r+1)
+			}
+			owner[b] = me
 		}
-		s.table = uint8(len(it.Blocks))
+		w.rooms[r].out[it.Branch].table = uint8(len(it.Blocks))
 	}
-	w.step = items
+	w.step, w.reads = x.Items, x.Copies
 	return nil
+}
+
+// item checks what a step does for one branch.
+func (y *System) item(w *World, it *decode.StepItem) error {
+	r := uint8(it.Room - 1)
+	s, one := &w.rooms[r], &y.scope.Rooms[r]
+	if int(it.Branch) >= one.branches() || it.Prefill && it.Branch > 0 {
+		return fmt.Errorf("room %d computes for its output %d", r+1, it.Branch)
+	}
+	o := &s.out[it.Branch]
+	said := one.Tokens + max(int(o.fed), 1) - 1 // tokens that are no decode item's input
+	switch {
+	case !s.owed || o.over:
+		return fmt.Errorf("room %d is over and in a step", r+1)
+	case len(it.Blocks) < room.BlocksFor(int(it.To)):
+		return fmt.Errorf("OWN: room %d has no block for its token %d", r+1, it.To-1)
+	case !it.Prefill && (o.fed == 0 || int(it.From) != said || it.To != it.From+1):
+		return fmt.Errorf("STREAM: room %d feeds token %d, its newest is %d", r+1, it.From, said)
+	case it.Prefill && (int(it.To) > said || it.Again != (s.retracted > 0)):
+		return fmt.Errorf("room %d computes tokens %d to %d of %d, again: %v", r+1, it.From, it.To, said, it.Again)
+	case it.Prefill && it.Last != (int(it.To) == one.Tokens && o.fed == 0 && !one.Pair):
+		return fmt.Errorf("STREAM: room %d samples from its token %d: %v", r+1, it.To-1, it.Last)
+	}
+	return y.holds(w, r, uint8(it.Branch), int(it.From), it.Blocks)
 }
 
 // inside says that a receiver is in a block.
@@ -316,6 +356,9 @@ func (w *World) inside(b int32) bool {
 
 func (y *System) freed(w *World, r uint8, blocks []int32) error {
 	for _, b := range blocks {
+		if slices.ContainsFunc(w.reads, func(c decode.Copy) bool { return c.From == b || c.To == b }) {
+			return fmt.Errorf("QUIET: a block of room %d is freed that a step still copies", r+1)
+		}
 		for _, it := range w.step {
 			for _, x := range it.Blocks {
 				if x == b {
@@ -336,10 +379,11 @@ func (y *System) freed(w *World, r uint8, blocks []int32) error {
 
 func (y *System) end(w *World, r uint8, o room.Outcome) error {
 	s := &w.rooms[r]
-	if !s.owed || s.begin {
+	if !s.owed || s.begins() {
 		return fmt.Errorf("RELEASE: room %d ends twice, or while its first token is being fed", r+1)
 	}
 	s.owed, s.over, s.send = false, true, send{}
+	one := &y.scope.Rooms[r]
 	if y.before.of[r].isAway() {
 		w.shows |= 1 << sawLeft
 	}
@@ -352,15 +396,20 @@ func (y *System) end(w *World, r uint8, o room.Outcome) error {
 	case room.Failed:
 		w.shows |= 1 << sawFailed
 	default:
-		if s.emitted != s.fed || !s.early && int(s.fed) != y.scope.Rooms[r].MaxNew {
-			return fmt.Errorf("STREAM: room %d is a success after %d of %d tokens", r+1, s.emitted, y.scope.Rooms[r].MaxNew)
+		for _, o := range s.out[:one.branches()] {
+			if !o.over || o.emitted != o.fed || !o.early && int(o.fed) != one.MaxNew {
+				return fmt.Errorf("STREAM: room %d is a success after %d of %d tokens", r+1, o.emitted, one.MaxNew)
+			}
+			if o.early {
+				w.shows |= 1 << sawEarly
+			}
 		}
 		w.shows |= 1 << sawSuccess
 		if s.retracted > 0 {
 			w.shows |= 1 << sawReturned
 		}
-		if s.early {
-			w.shows |= 1 << sawEarly
+		if one.branches() > 1 {
+			w.shows |= 1 << sawMany
 		}
 		for i := range w.rooms {
 			if s.retracted == 0 && w.rooms[i].retracted > 0 && w.rooms[i].owed {

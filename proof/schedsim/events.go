@@ -11,8 +11,9 @@ import (
 
 // Event is one choice of the scheduler.
 type Event struct {
-	Kind Kind
-	Room uint8 // 0-based, of those that are about one
+	Kind   Kind
+	Room   uint8 // 0-based, of those that are about one
+	Branch uint8 // the same
 }
 
 // Kind of choice.
@@ -30,6 +31,7 @@ const (
 	fails              // the engine step fails
 	stops              // the step comes home, and a room's output ends with it
 	unbegun
+	only   // a first token is fed, and its output ends with it
 	breaks // the link ends
 	leave  // a client leaves
 	again  // another room like one that is over arrives: it always comes
@@ -51,6 +53,7 @@ var kindTable = [kinds]struct {
 	fails:   {explore.Fault, "engine step fails"},
 	stops:   {explore.Environment, "engine step done, its output ends"},
 	unbegun: {explore.Fault, "first token makes no sense"},
+	only:    {explore.Environment, "first token fed, its output ends"},
 	breaks:  {explore.Fault, "the link ends"},
 	leave:   {explore.Environment, "client leaves"},
 	again:   {explore.Progress, "gateway ── another Request ──▶ worker"},
@@ -65,13 +68,16 @@ func (y *System) Name(_ *World, e Event) string {
 	case home, fails, linkUp, breaks:
 		return kindTable[e.Kind].name
 	}
+	if e.Branch > 0 {
+		return fmt.Sprintf("r%d.%d %s", e.Room+1, e.Branch, kindTable[e.Kind].name)
+	}
 	return fmt.Sprintf("r%d %s", e.Room+1, kindTable[e.Kind].name)
 }
 
 // Events appends everything that is possible in w.
 func (y *System) Events(w *World, evs []Event) []Event {
 	sc := &y.scope
-	add := func(k Kind, r uint8) { evs = append(evs, Event{k, r}) }
+	add := func(k Kind, r uint8) { evs = append(evs, Event{Kind: k, Room: r}) }
 	for r := range uint8(len(sc.Rooms)) {
 		s := &w.rooms[r]
 		switch {
@@ -83,10 +89,16 @@ func (y *System) Events(w *World, evs []Event) []Event {
 		if sc.Abort && s.owed && !s.gone {
 			add(leave, r)
 		}
-		if s.begin {
-			add(begun, r)
+		for n := range uint8(sc.Rooms[r].branches()) {
+			if !s.out[n].begin {
+				continue
+			}
+			evs = append(evs, Event{begun, r, n})
 			if sc.BegunFails {
-				add(unbegun, r)
+				evs = append(evs, Event{unbegun, r, n})
+			}
+			if sc.Early && sc.Rooms[r].branches() > 1 && !y.last(w, r, n) {
+				evs = append(evs, Event{only, r, n})
 			}
 		}
 		if s.send.isOpen && !s.send.isIn && !s.send.isPlaced && w.link.up {
@@ -105,8 +117,8 @@ func (y *System) Events(w *World, evs []Event) []Event {
 			add(fails, 0)
 		}
 		for _, it := range w.step {
-			if r := uint8(it.Room - 1); sc.Early && !it.Prefill && !y.last(w, r) {
-				add(stops, r)
+			if r, n := uint8(it.Room-1), uint8(it.Branch); sc.Early && !it.Prefill && !y.last(w, r, n) {
+				evs = append(evs, Event{stops, r, n})
 			}
 		}
 	}
@@ -124,9 +136,9 @@ func (y *System) Events(w *World, evs []Event) []Event {
 	return evs
 }
 
-// last says that the token which a step makes for a room is the last that it may have.
-func (y *System) last(w *World, r uint8) bool {
-	return int(w.rooms[r].fed)+1 == y.scope.Rooms[r].MaxNew
+// last says that the token which is made for a branch is the last that it may have.
+func (y *System) last(w *World, r, branch uint8) bool {
+	return int(w.rooms[r].out[branch].fed)+1 == y.scope.Rooms[r].MaxNew
 }
 
 // Columns of a chart.
@@ -171,13 +183,18 @@ const (
 	sawUnbegun   // retracted before its first token
 	sawPairAgain // KV that had come over the link is computed again
 	sawEarly     // success of a room whose output ended before its longest
+	sawMany      // success of a room of several outputs
+	sawCopied    // one of them copied the last block of the prompt
+	sawLess      // a room ran on with fewer outputs than it had
+	sawManyRetracted
 	sawSuccessor // another room came after one that was over
 )
 
 // Witnesses names what may be seen.
 func (y *System) Witnesses() []string {
 	return []string{"success", "aborted", "failed", "deadline", "retracted", "retracted twice", "computed again", "success after retraction",
-		"oldest kept", "ended while retracted", "sat out", "retracted before its first token", "pair computed again", "ended early", "a successor"}
+		"oldest kept", "ended while retracted", "sat out", "retracted before its first token", "pair computed again", "ended early",
+		"several outputs", "block copied", "one output over before another", "several outputs retracted", "a successor"}
 }
 
 // Shows returns what the last event showed.

@@ -27,7 +27,7 @@ func (v *views) look(w *World) {
 	w.core.Rooms(func(x room.View) bool {
 		r := uint8(x.Room - 1)
 		v.order = append(v.order, r)
-		v.of[r] = view{x.Phase, x.WaitsFor, x.Queue == room.Running, x.Outcome.Ended(), w.rooms[r].table}
+		v.of[r] = view{x.Phase, x.WaitsFor, x.Queue == room.Running, x.Outcome.Ended(), w.rooms[r].out[0].table}
 		return true
 	})
 }
@@ -72,13 +72,33 @@ func (y *System) judge(w *World) error {
 			return fmt.Errorf("TERM: room %d is in phase %q and owed an end: %v", r+1, v.phase, s.owed)
 		case s.owed && !v.decided && armed>>r&1 == 0:
 			return fmt.Errorf("TERM: room %d has no deadline in phase %s", r+1, v.phase)
-		case s.owed && !v.decided && s.emitted != s.fed:
-			return fmt.Errorf("STREAM: room %d emitted %d of the %d tokens that the engine made", r+1, s.emitted, s.fed)
+		}
+		over := 0
+		for _, o := range s.out {
+			if s.owed && !v.decided && o.emitted != o.fed {
+				return fmt.Errorf("STREAM: room %d emitted %d of the %d tokens that the engine made", r+1, o.emitted, o.fed)
+			}
+			over += int(flags(o.over))
+		}
+		if over > 0 && s.owed && !v.decided {
+			w.shows |= 1 << sawLess
+			if over == y.scope.Rooms[r].branches() {
+				return fmt.Errorf("TERM: all outputs of room %d are over, and the room is not", r+1)
+			}
 		}
 	}
 	for _, k := range w.kv {
-		if k.room > 0 && (!w.rooms[k.room-1].owed || y.after.of[k.room-1].hungry()) {
+		if k.room == 0 {
+			continue
+		}
+		s, v := &w.rooms[k.room-1], y.after.of[k.room-1]
+		if !s.owed || v.hungry() {
 			return fmt.Errorf("RELEASE: a block still holds KV of room %d, which gave its blocks back", k.room)
+		}
+		// But for the end of the prompt, which the first output leaves to the others.
+		isPrompt := int(k.index) < room.BlocksFor(y.scope.Rooms[k.room-1].Tokens)
+		if k.branch > 0 && s.out[k.branch-1].over && !v.decided && (k.branch > 1 || !isPrompt) {
+			return fmt.Errorf("RELEASE: a block still holds KV of an output of room %d that is over", k.room)
 		}
 	}
 	for r := range w.rooms {
@@ -110,8 +130,14 @@ func (y *System) letIn() bool {
 
 // order checks who got blocks and who gave them back.
 func (y *System) order(w *World) error {
-	hungry := uint8(0) // the oldest that waits for blocks, from 1
+	hungry, waits := uint8(0), uint8(0) // the oldest that waits for blocks, and for slots, from 1
 	for _, r := range y.after.order {
+		switch v := y.after.of[r]; {
+		case v.running && !y.before.of[r].running && waits > 0:
+			return fmt.Errorf("S1: room %d runs before room %d, which came earlier", r+1, waits)
+		case v.waitsForSlot() && waits == 0:
+			waits = r + 1
+		}
 		switch v := y.after.of[r]; {
 		case v.hungry() && hungry == 0:
 			hungry = r + 1
@@ -128,7 +154,7 @@ func (y *System) order(w *World) error {
 				past = true
 			case !past:
 				older = older || v.holds()
-			case v.couldYield() && y.before.of[r].holds():
+			case v.couldYield() && y.before.of[r].holds() && !(v.phase == "generating" && y.scope.Rooms[r].branches() > 1):
 				return fmt.Errorf("S7: room %d is retracted, room %d came later and keeps its blocks", gave+1, r+1)
 			}
 		}
@@ -146,8 +172,8 @@ func (y *System) order(w *World) error {
 // have done it for, that needed one.
 func (y *System) forItself(w *World, gave uint8) bool {
 	for _, r := range y.after.order {
-		s := &w.rooms[r]
-		short := s.fed > 0 && y.scope.Rooms[r].Tokens+int(s.fed) > int(y.before.of[r].table)*room.BlockTokens
+		o, one := &w.rooms[r].out[0], &y.scope.Rooms[r]
+		short := o.fed > 0 && one.branches() == 1 && one.Tokens+int(o.fed) > int(y.before.of[r].table)*room.BlockTokens
 		if r == gave {
 			return short && y.before.of[r].phase == "generating"
 		}
@@ -160,17 +186,28 @@ func (y *System) forItself(w *World, gave uint8) bool {
 
 // idle checks that nothing that fits waits.
 func (y *System) idle(w *World, free int) error {
-	running, begins := 0, false
+	running, begins, first := 0, false, true
 	for r := range y.scope.Rooms {
-		running += int(flags(y.after.of[r].running))
-		begins = begins || w.rooms[r].begin
+		if y.after.of[r].running {
+			for _, o := range w.rooms[r].out[:y.scope.Rooms[r].branches()] {
+				running += int(flags(!o.over || o.emitted < o.fed)) // one that ends with its room keeps its slot as long
+			}
+		}
+		begins = begins || w.rooms[r].begins()
+	}
+	if running > y.scope.Slots {
+		return fmt.Errorf("BOUND: %d outputs run, with %d slots", running, y.scope.Slots)
 	}
 	for _, r := range y.after.order {
 		v, s, one := y.after.of[r], &w.rooms[r], &y.scope.Rooms[r]
+		if v.waitsForSlot() && first {
+			if running+one.branches() <= y.scope.Slots {
+				return fmt.Errorf("room %d waits for %d slots with %d of %d taken", r+1, one.branches(), running, y.scope.Slots)
+			}
+			first = false // those behind wait for it
+		}
 		switch {
-		case v.waitsForSlot() && running < y.scope.Slots:
-			return fmt.Errorf("room %d waits for a slot with %d of %d taken", r+1, running, y.scope.Slots)
-		case w.step != nil:
+		case v.waitsForSlot(), w.step != nil:
 			continue
 		case v.computes(), v.phase == "generating" && v.waits == "decode: engine":
 			return fmt.Errorf("room %d is %s and the engine rests", r+1, v.phase)
@@ -178,11 +215,12 @@ func (y *System) idle(w *World, free int) error {
 			w.shows |= 1 << sawSatOut
 		}
 		if v.hungry() && !begins {
-			ahead := one.MaxNew - int(s.fed)
-			if y.scope.Ahead > 0 {
+			fed := int(s.out[0].fed)
+			ahead := one.MaxNew - fed
+			if y.scope.Ahead > 0 && one.branches() == 1 {
 				ahead = min(ahead, y.scope.Ahead)
 			}
-			if need := room.BlocksFor(one.Tokens + int(s.fed) + ahead); need <= free {
+			if need := one.blocks(fed + ahead); need <= free {
 				return fmt.Errorf("nothing runs, and room %d waits for %d blocks with %d free", r+1, need, free)
 			}
 			begins = true // those behind wait for it

@@ -37,10 +37,20 @@ func Scopes() []Named {
 	// those that came later is never done.
 	slow := Scope{Rooms: []Room{local(46, 3), endless(15, 3), endless(15, 3)}, Blocks: 5, Slots: 3, Chunk: 32, Ahead: 1}
 
+	// Several outputs of one prompt: they wait for as many slots at once, and hold all the memory that
+	// they may need; beside them somebody grows, and somebody waits.
+	many := func(tokens, most, n int) Room { return Room{Tokens: tokens, MaxNew: most, Branches: n} }
+	both := with(Scope{Rooms: []Room{many(18, 3, 2), local(15, 4)}, Blocks: 4, Slots: 2, Chunk: 32, Ahead: 1}, all)
+	room3 := with(Scope{Rooms: []Room{many(18, 3, 2), local(15, 3), local(15, 2)}, Blocks: 5, Slots: 3, Chunk: 32, Ahead: 1}, func(sc *Scope) { sc.Early = true })
+	wait := Scope{Rooms: []Room{many(18, 2, 2), many(15, 2, 2), local(15, 2)}, Blocks: 8, Slots: 2, Chunk: 32, Early: true}
+	sent := with(Scope{Rooms: []Room{{Tokens: 18, MaxNew: 3, Branches: 2, Pair: true}, local(15, 4)}, Blocks: 4, Slots: 2, Chunk: 32, Ahead: 1, Breaks: 1}, func(sc *Scope) { sc.Abort, sc.Early = true, true })
+
 	ends := []string{"success", "aborted", "failed", "retracted", "computed again", "success after retraction", "oldest kept", "ended while retracted", "ended early"}
 	first := append(ends[:len(ends):len(ends)], "retracted before its first token")
 	link := append(first[:len(first):len(first)], "sat out", "pair computed again")
 	twice := []string{"success", "retracted", "retracted twice", "computed again", "success after retraction", "oldest kept"}
+	several := []string{"success", "several outputs", "block copied", "one output over before another", "ended early",
+		"several outputs retracted", "retracted", "computed again", "success after retraction", "retracted before its first token"}
 	prompt := func(base []string, must ...string) explore.Options {
 		return explore.Options{Ask: explore.PROMPT, Must: append(base[:len(base):len(base)], must...)}
 	}
@@ -64,6 +74,11 @@ func Scopes() []Named {
 		{Name: "sched PROMPT whole", Scope: with(three, func(sc *Scope) { sc.Ahead, sc.Blocks = 0, 5 }), Options: prompt(nil, "success", "aborted", "failed", "ended early")},
 		{Name: "sched PROMPT large", Scope: large, Options: prompt(nil, "success", "a successor")},
 		{Name: "sched PROMPT slow", Scope: slow, Options: prompt(twice, "retracted before its first token", "a successor")},
+		{Name: "sched PROMPT several", Scope: both, Options: prompt(several, "aborted", "failed", "ended while retracted")},
+		{Name: "sched TERM several", Scope: both, Options: term(append(several[:len(several):len(several)], "aborted", "failed", "ended while retracted"))},
+		{Name: "sched PROMPT several three", Scope: room3, Options: prompt(several)},
+		{Name: "sched PROMPT several wait", Scope: wait, Options: prompt(nil, "success", "several outputs", "block copied", "one output over before another")},
+		{Name: "sched PROMPT several sent", Scope: sent, Options: prompt(several, "aborted", "pair computed again", "ended while retracted")},
 		{Name: "sched PROMPT back", Scope: back, Options: prompt(slices.DeleteFunc(slices.Clone(twice), func(w string) bool { return w == "retracted twice" }), "retracted before its first token", "a successor")},
 	}
 }
@@ -72,7 +87,7 @@ func Scopes() []Named {
 // walk through it.
 func Crowd() Scope {
 	return Scope{
-		Rooms:  []Room{{Tokens: 30, MaxNew: 20}, {Tokens: 15, MaxNew: 12, Pair: true}, {Tokens: 9, MaxNew: 30, Endless: true}, {Tokens: 33, MaxNew: 9, Pair: true}},
-		Blocks: 4, Slots: 3, Chunk: 32, Ahead: 2, Abort: true, StepFails: true, BegunFails: true, Early: true, Breaks: 2,
+		Rooms:  []Room{{Tokens: 30, MaxNew: 20}, {Tokens: 15, MaxNew: 12, Pair: true}, {Tokens: 9, MaxNew: 30, Endless: true}, {Tokens: 18, MaxNew: 9, Branches: 2, Pair: true}},
+		Blocks: 5, Slots: 3, Chunk: 32, Ahead: 2, Abort: true, StepFails: true, BegunFails: true, Early: true, Breaks: 2,
 	}
 }

@@ -1,6 +1,7 @@
 package schedsim
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -10,8 +11,9 @@ import (
 
 // Small-scope limits; exceeding one is a panic, never a silent cut.
 const (
-	roomsMax  = 4
-	blocksMax = 8
+	roomsMax    = 4
+	blocksMax   = 8
+	branchesMax = 3
 )
 
 // peer is the prefill worker of rooms whose KV comes over a link.
@@ -39,14 +41,26 @@ type Scope struct {
 // Room is what one request asks for.
 type Room struct {
 	Tokens, MaxNew int
+	Branches       int  // outputs; 0 is 1
 	Pair           bool // its KV comes over the link
 	Endless        bool // when it is over another one like it comes, for ever
+}
+
+// branches is how many outputs a room has.
+func (one *Room) branches() int { return max(one.Branches, 1) }
+
+// blocks is how many blocks a room needs for so many tokens of each output: the prompt's full ones
+// are one for all.
+func (one *Room) blocks(output int) int {
+	full := one.Tokens / room.BlockTokens
+	return full + one.branches()*(room.BlocksFor(one.Tokens+output)-full)
 }
 
 // World is the core, the engine and what every block holds.
 type World struct {
 	core  *decode.Core
 	step  []decode.StepItem // outstanding; never written
+	reads []decode.Copy     // that it makes
 	rooms [roomsMax]state
 	kv    [blocksMax]stamp
 	link  link
@@ -59,16 +73,32 @@ type state struct {
 	asked     bool
 	owed      bool // accepted and not ended
 	over      bool
-	gone      bool // its client has left
-	begin     bool // Begin sent, Begun not here
-	early     bool // its last token was said before its longest
-	hurt      bool // something was done to it for which it may end otherwise than well
-	fed       uint8
-	emitted   uint8
-	table     uint8 // blocks that it had in its last step
+	gone      bool  // its client has left
+	hurt      bool  // something was done to it for which it may end otherwise than well
 	retracted uint8 // how often, up to 2
 	since     uint8 // tokens that it made since anybody was let in, up to one more than Ahead
+	out       [branchesMax]output
 	send      send
+}
+
+// output is what one branch of a room has said.
+type output struct {
+	begin   bool // Begin sent, Begun not here
+	early   bool // its last token was said before its longest
+	over    bool // its last token was made
+	fed     uint8
+	emitted uint8
+	table   uint8 // blocks that it had in its last step
+}
+
+// said says that the room has made a token.
+func (s *state) said() bool {
+	return slices.ContainsFunc(s.out[:], func(o output) bool { return o.fed > 0 })
+}
+
+// begins says that a first token is being fed.
+func (s *state) begins() bool {
+	return slices.ContainsFunc(s.out[:], func(o output) bool { return o.begin })
 }
 
 // send is a room's transfer, as prefill sees it.
@@ -89,9 +119,18 @@ type link struct {
 	breaks  uint8
 }
 
-// stamp says what a block holds: the first n tokens of the index-th block of a room. The zero stamp
-// is nothing.
-type stamp struct{ room, index, n uint8 } // room counts from 1
+// stamp says what a block holds: the first n tokens of the index-th block of a room, and whose
+// output is among them. The zero stamp is nothing.
+type stamp struct{ room, branch, index, n uint8 } // room and branch count from 1; branch is 0 if all are of the prompt
+
+// stamped is what a block of a branch holds when the branch has n tokens, or all of the block.
+func (y *System) stamped(r, branch uint8, index, n int) stamp {
+	k := stamp{r + 1, branch + 1, uint8(index), uint8(min(room.BlockTokens, n-index*room.BlockTokens))}
+	if index*room.BlockTokens+int(k.n) <= y.scope.Rooms[r].Tokens {
+		k.branch = 0
+	}
+	return k
+}
 
 func id(r uint8) room.ID { return room.ID(r) + 1 }
 
@@ -130,19 +169,27 @@ func (y *System) Clone(s *World) World {
 // hold is written room by room.
 func (y *System) Key(w *World, b []byte) []byte {
 	b = w.core.AppendState(b)
-	b = append(b, byte(len(w.step)), w.link.conn, flags(w.link.up, w.link.dialing), w.link.breaks)
+	b = append(b, byte(len(w.step)), byte(len(w.reads)), w.link.conn, flags(w.link.up, w.link.dialing), w.link.breaks)
 	for r := range y.scope.Rooms {
 		s := &w.rooms[r]
-		b = append(b, flags(s.asked, s.owed, s.over, s.gone, s.begin, s.early, s.hurt), s.fed, s.emitted, s.table, s.retracted, s.since,
+		b = append(b, flags(s.asked, s.owed, s.over, s.gone, s.hurt), s.retracted, s.since,
 			flags(s.send.isOpen, s.send.isIn, s.send.isPlaced, s.send.said), byte(s.send.lease.Seq))
-	}
-	var held [roomsMax * blocksMax]byte
-	for _, k := range w.kv {
-		if k.room > 0 {
-			held[int(k.room-1)*blocksMax+int(k.index)] = 1 + k.n
+		for _, o := range s.out[:y.scope.Rooms[r].branches()] {
+			b = append(b, flags(o.begin, o.early, o.over), o.fed, o.emitted, o.table)
 		}
 	}
-	return append(b, held[:len(y.scope.Rooms)*blocksMax]...)
+	held := w.kv
+	slices.SortFunc(held[:], stamp.compare)
+	for _, k := range held {
+		if k.room > 0 {
+			b = append(b, k.room, k.branch, k.index, k.n)
+		}
+	}
+	return b
+}
+
+func (k stamp) compare(l stamp) int {
+	return cmp.Or(cmp.Compare(k.room, l.room), cmp.Compare(k.branch, l.branch), cmp.Compare(k.index, l.index), cmp.Compare(k.n, l.n))
 }
 
 func flags(all ...bool) (b byte) {
