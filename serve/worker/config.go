@@ -28,6 +28,7 @@ type Config struct {
 	Link          string // listen address for links, prefill only; "" is 127.0.0.1:0
 	Secret        []byte // shared by all workers of the fleet; prefill and decode need it
 	Sizes         Sizes
+	Deterministic bool          // one family of kernels for prompts and for output, the same on both ends of a link
 	NoPrefixCache bool          // compute every prompt as if it were the first
 	Canary        bool          // fill freed blocks with a pattern and check it (W7): slow, for tests
 	Grace         time.Duration // at the end, how long live rooms may go on; 0 is GraceDefault, see NoGrace
@@ -46,7 +47,7 @@ type Sizes struct {
 	ChunkTokens int    // prompt tokens in one engine step; 0 is ChunkDefault
 	AheadTokens int    // tokens of output for which a room has blocks ahead; 0 is AheadDefault, AheadMax is all of it
 	Threads     int    // of the engine; 0 is one per CPU of this process
-	KV          string // bf16 or f32; "" is bf16
+	KV          string // number format of the KV cache: bf16, f32 or q8_0; "" is bf16
 }
 
 // Defaults and bounds of Config.
@@ -149,8 +150,8 @@ func (s Sizes) check() error {
 	if s.ChunkTokens%room.BlockTokens != 0 {
 		errs = append(errs, fmt.Errorf("worker: chunk tokens: %d; want a multiple of %d", s.ChunkTokens, room.BlockTokens))
 	}
-	if s.KV != "bf16" && s.KV != "f32" {
-		errs = append(errs, fmt.Errorf("worker: kv: %q; want bf16 or f32", s.KV))
+	if _, err := kernel.ParseKVType(s.KV); err != nil {
+		errs = append(errs, fmt.Errorf("worker: kv: %w", err))
 	}
 	return errors.Join(errs...)
 }

@@ -9,6 +9,7 @@ import (
 
 	"baton/core/room"
 	"baton/engine/chat"
+	"baton/engine/checkpoint"
 	"baton/engine/model"
 	"baton/engine/recall"
 	"baton/engine/weights/gguf"
@@ -31,13 +32,13 @@ func (g *gated) Step(items []model.Item) error {
 // begins when open is closed.
 func pressed(t *testing.T, role string) (w *Worker, open chan struct{}) {
 	t.Helper()
-	f, err := gguf.Parse(recall.GGUF())
+	p, err := checkpoint.Open("recall")
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := Config{Role: role}.WithDefaults()
 	c.Sizes.Threads, c.Sizes.KVTokens, c.Sizes.AheadTokens, c.Sizes.ChunkTokens = 1, crowdTokens*2, 16, 64
-	s, err := load(c, "recall", f)
+	s, err := load(c, p)
 	if err != nil {
 		t.Fatal(err)
 	}

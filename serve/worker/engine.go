@@ -1,17 +1,18 @@
 package worker
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"baton/core/decode"
 	"baton/core/room"
+	"baton/engine/checkpoint"
+	"baton/engine/kernel"
 	"baton/engine/model"
 	"baton/engine/sample"
 	"baton/engine/tokenizer"
-	"baton/engine/weights/gguf"
-	"baton/engine/weights/store"
 	"baton/transfer"
 )
 
@@ -39,35 +40,27 @@ type Served struct {
 
 // Load opens the model of c, which must have its defaults and have passed Check.
 func Load(c Config) (*Served, error) {
-	src, err := store.Resolve(c.Model)
+	p, err := checkpoint.Open(c.Model)
 	if err != nil {
 		return nil, fmt.Errorf("worker: model: %w", err)
 	}
-	f, err := src.Open()
+	s, err := load(c, p)
 	if err != nil {
-		return nil, fmt.Errorf("worker: model: %w", err)
-	}
-	s, err := load(c, src.Name, f)
-	if err != nil {
-		f.Close()
+		p.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func load(c Config, name string, f *gguf.File) (*Served, error) {
-	// First of all, because a file of another architecture often has another tokenizer too, and
-	// its error would send the reader the wrong way.
-	if _, err := model.ReadConfig(f); err != nil {
-		return nil, fmt.Errorf("worker: model %s: %w", name, err)
-	}
-	tok, err := tokenizer.FromGGUF(f)
+func load(c Config, p *checkpoint.Checkpoint) (*Served, error) {
+	kv, err := kernel.ParseKVType(c.Sizes.KV)
 	if err != nil {
-		return nil, fmt.Errorf("worker: model %s: %w", name, err)
+		return nil, fmt.Errorf("worker: kv: %w", err)
 	}
-	m, err := model.Open(f, model.Options{KV: kvType(c.Sizes.KV), Threads: c.Sizes.Threads, ChunkTokensMax: c.Sizes.ChunkTokens + c.Sizes.MaxRunning})
+	m, err := p.Load(model.Options{KV: kv, Threads: c.Sizes.Threads, ChunkTokensMax: c.Sizes.ChunkTokens + c.Sizes.MaxRunning,
+		Deterministic: c.Deterministic})
 	if err != nil {
-		return nil, fmt.Errorf("worker: model %s: %w", name, err)
+		return nil, fmt.Errorf("worker: %w", err)
 	}
 	if b := m.Brought(); b != "" {
 		c.Log.Info("weights brought to formats that have kernels", "detail", b)
@@ -81,39 +74,37 @@ func load(c Config, name string, f *gguf.File) (*Served, error) {
 	pool, err := m.NewKV(blocks)
 	if err != nil {
 		m.Close()
-		return nil, fmt.Errorf("worker: model %s: %w", name, err)
+		return nil, fmt.Errorf("worker: model %s: %w", p.Name, err)
 	}
 	return &Served{
-		Engine:    &engine{pool, m.NewRunner(pool), m, f},
-		Tokenizer: tok, Name: name, Vocab: cfg.Vocab,
+		Engine:    &engine{pool, m.NewRunner(pool), m, p},
+		Tokenizer: p.Tokenizer, Name: p.Name, Vocab: cfg.Vocab,
 		// A prompt and its output must fit into the pool, else they could never run.
 		Context:  min(cfg.Context, blocks*room.BlockTokens, room.TokensMax),
 		Manifest: manifest.Bytes(),
 	}, nil
 }
 
+// kvType is the type of a name that Check has passed.
 func kvType(name string) model.DType {
-	if name == "f32" {
-		return model.F32
+	t, err := kernel.ParseKVType(name)
+	if err != nil {
+		panic("worker: " + err.Error())
 	}
-	return model.BF16
+	return t
 }
 
 // engine is the real Engine.
 type engine struct {
 	*model.KV
 	*model.Runner
-	model *model.Model
-	file  *gguf.File
+	model      *model.Model
+	checkpoint *checkpoint.Checkpoint
 }
 
 func (e *engine) Close() error {
 	e.KV.Close()
-	err := e.model.Close()
-	if ferr := e.file.Close(); err == nil {
-		err = ferr
-	}
-	return err
+	return errors.Join(e.model.Close(), e.checkpoint.Close())
 }
 
 // job is one engine step on its way to the engine and back. The entries in it are lent: the

@@ -8,6 +8,7 @@ import (
 
 	"baton/core/room"
 	"baton/engine/chat"
+	"baton/engine/checkpoint"
 	"baton/engine/recall"
 	"baton/engine/sample"
 	"baton/engine/weights/gguf"
@@ -17,7 +18,7 @@ import (
 // loadRecall serves the embedded model, one engine thread per worker: three share the machine.
 func loadRecall(t testing.TB, role string, options ...option) *Worker {
 	t.Helper()
-	f, err := gguf.Parse(recall.GGUF())
+	p, err := checkpoint.Open("recall")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,7 @@ func loadRecall(t testing.TB, role string, options ...option) *Worker {
 	if c.Sizes.KVTokens == 0 {
 		c.Sizes.KVTokens = 8192
 	}
-	s, err := load(c, "recall", f)
+	s, err := load(c, p)
 	if err != nil {
 		t.Fatal(err)
 	}
