@@ -13,20 +13,22 @@ type Ready struct {
 
 // About is the answer of a worker's GET /server_info: what does not change while it lives.
 type About struct {
-	Model       string `json:"model"`
-	Boot        string `json:"boot"`
-	Role        string `json:"role"`
-	Name        string `json:"worker"`
-	Link        string `json:"link,omitempty"`
-	Manifest    string `json:"manifest"` // digest: equal on workers that can be paired
-	MaxModelLen int    `json:"max_model_len"`
-	Vocab       int    `json:"vocab"`
-	Blocks      int    `json:"blocks"`
-	BlockTokens int    `json:"block_tokens"`
-	MaxRunning  int    `json:"max_running"`
-	MaxQueued   int    `json:"max_queued"`
-	ChunkTokens int    `json:"chunk_tokens"`
-	AheadTokens int    `json:"ahead_tokens"`
-	KV          string `json:"kv"`
-	PID         int    `json:"pid"`
+	Model         string `json:"model"`
+	Boot          string `json:"boot"`
+	Role          string `json:"role"`
+	Name          string `json:"worker"`
+	Link          string `json:"link,omitempty"`
+	Manifest      string `json:"manifest"` // digest: equal on workers that can be paired
+	MaxModelLen   int    `json:"max_model_len"`
+	Vocab         int    `json:"vocab"`
+	Blocks        int    `json:"blocks"`
+	BlockTokens   int    `json:"block_tokens"`
+	MaxRunning    int    `json:"max_running"`
+	MaxQueued     int    `json:"max_queued"`
+	ChunkTokens   int    `json:"chunk_tokens"`
+	AheadTokens   int    `json:"ahead_tokens"`
+	KV            string `json:"kv"`
+	ChoicesMax    int    `json:"choices_max"` // most of n
+	Deterministic bool   `json:"deterministic"`
+	PID           int    `json:"pid"`
 }

@@ -2,7 +2,6 @@ package observe
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -20,19 +19,25 @@ var stepBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, 
 type Metrics struct {
 	RoomsEnded  *prometheus.CounterVec // outcome, cause
 	Refused     *prometheus.CounterVec // cause: legs that did not become rooms
-	Steps       prometheus.Counter
-	StepSeconds prometheus.Histogram
-	Prompt      prometheus.Counter // prompt tokens computed
-	Cached      prometheus.Counter // prompt tokens found in the prefix cache
-	PrefixHits  prometheus.Counter // rooms that found some
-	Evicted     prometheus.Counter // cached blocks that gave way to rooms
-	Output      prometheus.Counter // output tokens made
-	Retractions prometheus.Counter // rooms that gave their blocks to an older one
-	Recomputed  prometheus.Counter // tokens whose KV was computed again for that
-	CanaryHits  prometheus.Counter // freed blocks that somebody wrote to
-	SlowReaders prometheus.Counter // rooms ended because their gateway did not read
+	Prompt      prometheus.Counter     // prompt tokens computed
+	Cached      prometheus.Counter     // prompt tokens found in the prefix cache
+	PrefixHits  prometheus.Counter     // rooms that found some
+	Evicted     prometheus.Counter     // cached blocks that gave way to rooms
+	Output      prometheus.Counter     // output tokens made
+	Retractions prometheus.Counter     // rooms that gave their blocks to an older one
+	Recomputed  prometheus.Counter     // tokens whose KV was computed again for that
+	CanaryHits  prometheus.Counter     // freed blocks that somebody wrote to
+	SlowReaders prometheus.Counter     // rooms ended because their gateway did not read
 	LinkEnds    prometheus.Counter
+	Grammars    *prometheus.CounterVec // result: legs whose grammar was compiled or found, or refused
+	GrammarWait prometheus.Histogram   // seconds until a leg had its grammar
 
+	steps    prometheus.Counter
+	byWork   [works]workMetrics
+	weights  prometheus.Counter // bytes
+	kv       prometheus.Counter // bytes
+	speed    recent             // bytes per second of all steps
+	read     prometheus.Gauge
 	registry *prometheus.Registry
 }
 
@@ -61,7 +66,7 @@ func NewMetrics(role string, from Sources) *Metrics {
 	}
 	m.RoomsEnded = vector("baton_rooms_ended_total", "Rooms that reached their outcome.", "outcome", "cause")
 	m.Refused = vector("baton_legs_refused_total", "Legs that did not become rooms.", "cause")
-	m.Steps = counter("baton_steps_total", "Engine steps.")
+	m.steps = counter("baton_steps_total", "Engine steps.")
 	m.Prompt = counter("baton_prompt_tokens_total", "Prompt tokens computed.")
 	m.Cached = counter("baton_cached_tokens_total", "Prompt tokens found in the prefix cache, not computed.")
 	m.PrefixHits = counter("baton_prefix_hits_total", "Rooms that found a part of their prompt in the prefix cache.")
@@ -72,9 +77,11 @@ func NewMetrics(role string, from Sources) *Metrics {
 	m.CanaryHits = counter("baton_canary_hits_total", "Freed blocks that changed before they were given out again.")
 	m.SlowReaders = counter("baton_slow_readers_total", "Rooms ended because their gateway did not read.")
 	m.LinkEnds = counter("baton_link_ends_total", "Links that ended.")
-	m.StepSeconds = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "baton_step_seconds", Help: "Time of one engine step.", Buckets: stepBuckets})
-	reg.MustRegister(m.StepSeconds, &gauges{from})
+	m.Grammars = vector("baton_grammars_total", "Legs with a grammar, by what became of it: ready (compiled, or found in the cache) or refused.", "result")
+	m.GrammarWait = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "baton_grammar_seconds", Help: "Time until a leg had its grammar.", Buckets: stepBuckets})
+	m.newSteps(reg)
+	reg.MustRegister(m.GrammarWait, &gauges{from})
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -82,12 +89,6 @@ func NewMetrics(role string, from Sources) *Metrics {
 // Handler answers scrapes.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
-}
-
-// Step counts one engine step.
-func (m *Metrics) Step(took time.Duration) {
-	m.Steps.Inc()
-	m.StepSeconds.Observe(took.Seconds())
 }
 
 // gauges collects what a snapshot and a link's own counters say.

@@ -35,6 +35,7 @@ type Served struct {
 	Name      string
 	Vocab     int    // logits of a position
 	Context   int    // most tokens of prompt and output together
+	StepBytes int64  // of weights that one step reads; 0: not known
 	Manifest  []byte // what the bytes of a block mean; equal on both ends of a link
 }
 

@@ -121,13 +121,17 @@ func (w *Worker) readLeg(rw http.ResponseWriter, r *http.Request) (*leg.Request,
 func (w *Worker) prepare(r *leg.Request) (*entry, error) {
 	var g *grammar.Grammar
 	if r.Params.Grammar != nil {
+		began := w.now()
 		w.compiling <- struct{}{} // it takes a processor for a while; bounded by what a grammar may be
 		var err error
 		g, err = w.grammars().Get(r.Params.Grammar)
 		<-w.compiling
 		if err != nil {
+			w.metrics.Grammars.WithLabelValues("refused").Inc()
 			return nil, fmt.Errorf("worker: params: grammar: %w", err)
 		}
+		w.metrics.Grammars.WithLabelValues("ready").Inc()
+		w.metrics.GrammarWait.Observe((w.now() - began).Seconds())
 	}
 	return newEntry(r, w.served.Tokenizer, g)
 }
@@ -153,17 +157,21 @@ func (w *Worker) check(r *leg.Request) error {
 		return fmt.Errorf("worker: prompt of %d and max_tokens of %d are %d tokens; this worker's context holds %d",
 			r.Prompt(), r.Params.MaxTokens, n, w.served.Context)
 	}
-	most := room.BranchesMax
-	if w.cfg.Role != Prefill {
-		most = min(most, w.cfg.Sizes.MaxRunning)
-	}
-	if r.Choices() > most {
+	if most := w.choicesMax(); r.Choices() > most {
 		return fmt.Errorf("worker: n: %d choices; this worker makes at most %d of one prompt", r.Choices(), most)
 	}
 	if r.Link != "" && w.cfg.Role != Decode {
 		return fmt.Errorf("worker: link: a %s worker does not dial; leave it empty", w.cfg.Role)
 	}
 	return nil
+}
+
+// choicesMax is how many choices of one prompt this worker takes: each needs a right to run.
+func (w *Worker) choicesMax() int {
+	if w.cfg.Role == Prefill {
+		return room.BranchesMax
+	}
+	return min(room.BranchesMax, w.cfg.Sizes.MaxRunning)
 }
 
 // stream writes one answer.
@@ -382,6 +390,6 @@ func (w *Worker) serveAbout(rw http.ResponseWriter, _ *http.Request) {
 		Model: w.served.Name, Boot: w.boot.String(), Role: w.cfg.Role, Name: w.name, Link: w.linkAddr,
 		Manifest: fmt.Sprintf("%016x", transfer.Sum(w.served.Manifest)), MaxModelLen: w.served.Context,
 		Vocab: w.served.Vocab, Blocks: w.served.Engine.Blocks(), BlockTokens: room.BlockTokens,
-		MaxRunning: z.MaxRunning, MaxQueued: z.MaxQueued, ChunkTokens: z.ChunkTokens, AheadTokens: z.AheadTokens, KV: z.KV, PID: os.Getpid(),
+		MaxRunning: z.MaxRunning, MaxQueued: z.MaxQueued, ChunkTokens: z.ChunkTokens, AheadTokens: z.AheadTokens, KV: z.KV, ChoicesMax: w.choicesMax(), Deterministic: w.cfg.Deterministic, PID: os.Getpid(),
 	})
 }

@@ -114,12 +114,31 @@ func (w *Worker) handle(in *input) {
 		return
 	}
 	if in.step != nil {
-		w.metrics.Step(in.step.took)
+		w.metrics.Step(w.stepOf(in.step))
 		if in.step.err != nil {
 			w.log.Error("engine step failed", "worker", w.name, "detail", in.step.err)
 		}
 	}
 	w.node.step(in)
+}
+
+// stepOf says of a step that came home what metrics count.
+func (w *Worker) stepOf(j *job) observe.Step {
+	s := observe.Step{Rows: len(j.items), Took: j.took, WeightBytes: w.served.StepBytes}
+	prompts, outputs := false, false
+	for i := range j.items {
+		it := &j.items[i]
+		s.Tokens += len(it.Tokens)
+		s.KVBytes += int64(it.Pos+len(it.Tokens)) * w.tokenBytes
+		prompts, outputs = prompts || !j.parts[i].generate, outputs || j.parts[i].generate
+	}
+	switch {
+	case prompts && outputs:
+		s.Work = observe.WorkMixed
+	case outputs:
+		s.Work = observe.WorkDecode
+	}
+	return s
 }
 
 // settled tells those who wait for the node to be idle.

@@ -40,10 +40,11 @@ type Worker struct {
 	tracing bool // log has Debug
 
 	// Owned by the loop.
-	node    node
-	rooms   map[room.ID]*entry
-	canary  *canary
-	waiters []chan struct{} // to be closed when the node is idle
+	node       node
+	rooms      map[room.ID]*entry
+	canary     *canary
+	tokenBytes int64           // of keys and values of one token
+	waiters    []chan struct{} // to be closed when the node is idle
 
 	inbox    chan *input
 	jobs     chan *job     // to the engine; holds one
@@ -128,6 +129,7 @@ func build(c Config, s *Served) (*Worker, error) {
 		compiling: make(chan struct{}, compilingMax),
 	}
 	w.grammars = sync.OnceValue(func() *grammar.Cache { return grammar.NewCache(s.Tokenizer) })
+	w.tokenBytes = int64(len(s.Engine.Block(0)) / room.BlockTokens)
 	w.tracing = c.Log.Enabled(context.Background(), slog.LevelDebug)
 	if w.name == "" {
 		w.name = c.Role + "@" + listener.Addr().String()
