@@ -18,9 +18,9 @@ import (
 	"go.uber.org/goleak"
 
 	"baton/core/room"
+	"baton/engine/chat"
 	"baton/serve/gateway"
 	"baton/serve/leg"
-	"baton/serve/openai"
 )
 
 func TestMain(m *testing.M) {
@@ -34,12 +34,12 @@ const patience = 20 * time.Second
 // byteText is a text whose tokens are bytes.
 type byteText struct{}
 
-func (byteText) Chat(msgs []openai.Message) ([]int32, error) {
+func (byteText) Chat(c chat.Conversation) (*chat.Prompt, error) {
 	var all strings.Builder
-	for _, m := range msgs {
+	for _, m := range c.Messages {
 		all.WriteString(m.Content)
 	}
-	return byteText{}.Prompt(all.String(), false), nil
+	return &chat.Prompt{IDs: byteText{}.Prompt(all.String(), false)}, nil
 }
 
 func (byteText) Prompt(text string, _ bool) (ids []int32) {

@@ -185,7 +185,7 @@ func (g *Gateway) admitted(w http.ResponseWriter) (status, *openai.Error) {
 	case s.draining:
 		w.Header().Set("Connection", "close")
 		return s, unavailable("the server is shutting down and takes no new requests")
-	case s.contextTokens == 0:
+	case s.capacity.Context == 0:
 		return s, unavailable(s.missing)
 	}
 	return s, nil
@@ -231,7 +231,7 @@ func (g *Gateway) finished(c *call, o room.Outcome, after time.Duration, saw str
 }
 
 func (g *Gateway) model() openai.Model {
-	return openai.Model{ID: g.config.Model, Object: "model", Created: g.started.Unix(), OwnedBy: "baton", MaxModelLen: g.status.Load().contextTokens}
+	return openai.Model{ID: g.config.Model, Object: "model", Created: g.started.Unix(), OwnedBy: "baton", MaxModelLen: g.status.Load().capacity.Context}
 }
 
 func (g *Gateway) models(w http.ResponseWriter, _ *http.Request) {

@@ -121,12 +121,12 @@ func TestWhatIsTakenBackIsNotCounted(t *testing.T) {
 			t.Fatal("a piece does not fit")
 		}
 	}
-	b.anew(0)
+	b.anew(0, 1)
 	if b.bytes != bytesOf(&line) {
 		t.Errorf("%d bytes are counted, want those of one piece, %d", b.bytes, bytesOf(&line))
 	}
 	items := b.take(nil)
-	if len(items) != 2 || items[0].choice != 1 || items[0].anew || items[1].choice != 0 || !items[1].anew {
+	if len(items) != 2 || items[0].choice != 1 || items[0].anew != 0 || items[1].choice != 0 || items[1].anew != 1 {
 		t.Errorf("the handler finds %+v, want the piece of choice 1, and that choice 0 starts anew", items)
 	}
 }

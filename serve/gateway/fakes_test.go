@@ -16,21 +16,21 @@ import (
 
 	"baton/core/relay"
 	"baton/core/room"
+	"baton/engine/chat"
 	"baton/proof/replay"
 	"baton/serve/leg"
 	"baton/serve/observe/logrules"
-	"baton/serve/openai"
 )
 
 // byteText is a Text whose tokens are bytes.
 type byteText struct{}
 
-func (byteText) Chat(msgs []openai.Message) ([]int32, error) {
+func (byteText) Chat(c chat.Conversation) (*chat.Prompt, error) {
 	var all strings.Builder
-	for _, m := range msgs {
+	for _, m := range c.Messages {
 		all.WriteString(m.Content)
 	}
-	return byteText{}.Prompt(all.String(), false), nil
+	return &chat.Prompt{IDs: byteText{}.Prompt(all.String(), false)}, nil
 }
 
 func (byteText) Prompt(text string, _ bool) []int32 {

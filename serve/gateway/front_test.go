@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"baton/engine/chat"
 	"baton/serve/door"
 	"baton/serve/openai"
 )
@@ -110,8 +111,8 @@ func (c *countingText) Prompt(text string, special bool) []int32 {
 	return c.byteText.Prompt(text, special)
 }
 
-func (c *countingText) Chat(msgs []openai.Message) ([]int32, error) {
-	return c.Prompt(fmt.Sprint(msgs), false), nil
+func (c *countingText) Chat(of chat.Conversation) (*chat.Prompt, error) {
+	return &chat.Prompt{IDs: c.Prompt(fmt.Sprint(of.Messages), false)}, nil
 }
 
 // Cutting a text into tokens takes time; one that cannot fit whatever they are is not cut.

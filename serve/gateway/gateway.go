@@ -109,10 +109,10 @@ type Gateway struct {
 
 // status is the loop's word to everybody, replaced when it changes.
 type status struct {
-	missing       string // which worker a new request would wait for; "" if it could be placed
-	draining      bool
-	contextTokens int
-	manifest      string // digest of what is served
+	missing  string // which worker a new request would wait for; "" if it could be placed
+	draining bool
+	capacity openai.Capacity
+	manifest string // digest of what is served
 }
 
 // New starts a gateway without workers.
@@ -216,7 +216,7 @@ func (g *Gateway) ask(ctx context.Context, f func(*loop)) error {
 
 // publish refreshes the status.
 func (l *loop) publish() {
-	s := status{l.roster.missing(), l.core.Draining(), l.roster.contextTokens(), l.roster.manifest()}
+	s := status{l.roster.missing(), l.core.Draining(), l.roster.capacity(), l.roster.manifest()}
 	if *l.g.status.Load() != s {
 		l.g.status.Store(&s)
 	}

@@ -514,7 +514,7 @@ func TestTokenizeAndModels(t *testing.T) {
 	if a := r.post("/tokenize", `{"messages":[{"role":"user","content":"ab"}],"return_token_strs":true}`); !strings.Contains(a.body, `"token_strs":["a","b"]`) {
 		t.Errorf("%s", a.body)
 	}
-	for field, value := range map[string]string{"add_generation_prompt": "false", "continue_final_message": "true", "tools": `[{"type":"function"}]`, "chat_template": `"x"`, "add_special_tokens": "true"} {
+	for field, value := range map[string]string{"chat_template": `"x"`, "add_special_tokens": "true"} {
 		body := fmt.Sprintf(`{"messages":[{"role":"user","content":"ab"}],%q:%s}`, field, value)
 		words := func(a answer) (e struct {
 			Error struct{ Message, Type, Param, Code string }

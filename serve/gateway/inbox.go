@@ -23,13 +23,13 @@ type inbox struct {
 type item struct {
 	choice int
 	line   leg.Line
-	anew   bool // no piece: those of the choice before it are taken back
-	ending *ending
+	anew   int     // no piece: those of so many choices from this one on are taken back
+	ending *ending // of the choices from this one on
 }
 
-// ending is the last that comes of a choice.
+// ending is the last that comes of the choices of a prompt.
 type ending struct {
-	choice  int
+	first   int // choice
 	outcome room.Outcome
 	end     leg.End
 	missing string
@@ -56,24 +56,33 @@ func (b *inbox) push(choice int, l *leg.Line) bool {
 	return fits
 }
 
-// anew takes back the pieces of a choice, here and at the handler (relay.G10).
-func (b *inbox) anew(choice int) {
+// choices says how each of them ended, after a success.
+func (e *ending) choices() []leg.Choice {
+	if len(e.end.Choices) > 0 {
+		return e.end.Choices
+	}
+	return []leg.Choice{{Finish: e.end.Finish, Matched: e.end.Matched}}
+}
+
+// anew takes back the pieces of n choices, here and at the handler (relay.G10).
+func (b *inbox) anew(first, n int) {
 	b.mu.Lock()
 	b.items = slices.DeleteFunc(b.items, func(it item) bool {
-		if it.choice == choice {
+		theirs := it.choice >= first && it.choice < first+n
+		if theirs {
 			b.bytes -= it.bytes()
 		}
-		return it.choice == choice
+		return theirs
 	})
-	b.items = append(b.items, item{choice: choice, anew: true})
+	b.items = append(b.items, item{choice: first, anew: n})
 	b.mu.Unlock()
 	b.signal()
 }
 
-// end adds an ending; there is always room for it, as each choice has one.
+// end adds an ending; there is always room for it, as each prompt has one.
 func (b *inbox) end(e ending) {
 	b.mu.Lock()
-	b.items = append(b.items, item{choice: e.choice, ending: &e})
+	b.items = append(b.items, item{choice: e.first, ending: &e})
 	b.mu.Unlock()
 	b.signal()
 }
@@ -98,7 +107,7 @@ func (b *inbox) take(buf []item) []item {
 
 // bytes is what push counted for the item.
 func (it *item) bytes() int {
-	if it.anew || it.ending != nil {
+	if it.anew > 0 || it.ending != nil {
 		return 0
 	}
 	return bytesOf(&it.line)

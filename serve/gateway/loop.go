@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,7 +57,8 @@ type call struct {
 	rid      string
 	tokens   []int32
 	request  *clientRequest
-	choice   int
+	first    int // of its choices in the answer
+	choices  int
 	arrived  time.Duration
 	deadline time.Duration
 	room     room.ID
@@ -200,7 +202,7 @@ func (l *loop) execute(e *relay.Effect) {
 		l.forward(e)
 	case relay.Discard:
 		c := l.calls[e.Req]
-		c.request.inbox.anew(c.choice)
+		c.request.inbox.anew(c.first, c.choices)
 	case relay.End:
 		l.end(e)
 	case relay.Blame:
@@ -271,6 +273,9 @@ func (l *loop) open(e *relay.Effect) {
 	if e.Leg == relay.Decode {
 		req.Link = c.link
 	}
+	if c.choices > 1 { // both workers: the first token of each choice is made by prefill
+		req.N = c.choices
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.legs[legKey{e.Req, e.Attempt, e.Leg}] = cancel
 	about := relay.Event{Req: e.Req, Attempt: e.Attempt, Leg: e.Leg}
@@ -294,16 +299,16 @@ func (g *Gateway) runLeg(ctx context.Context, addr string, req *leg.Request, abo
 		}
 		g.post(input{event: ev, line: line})
 	})
-	g.post(finalEvent(ctx, about, result))
+	g.post(finalEvent(ctx, about, result, req.Choices()))
 }
 
-func finalEvent(ctx context.Context, about relay.Event, result baton.Result) input {
+func finalEvent(ctx context.Context, about relay.Event, result baton.Result, choices int) input {
 	if ctx.Err() != nil && !result.Said { // its end is the close that was asked for
 		about.Kind = relay.LegClosed
 		return input{event: about}
 	}
 	about.Kind, about.Outcome = relay.LegEnd, result.End.Result()
-	about.Said, about.Finished = result.Said, result.End.Finish != ""
+	about.Said, about.Finished = result.Said, finished(&result.End, choices)
 	in := input{event: about, end: result.End}
 	if !result.Said { // addresses and errors of sockets are no client's business
 		in.saw, in.end.Message = in.end.Message, ""
@@ -311,10 +316,18 @@ func finalEvent(ctx context.Context, about relay.Event, result baton.Result) inp
 	return in
 }
 
+// finished says whether every choice has a finish reason.
+func finished(e *leg.End, choices int) bool {
+	if choices == 1 {
+		return e.Finish != "" && len(e.Choices) == 0
+	}
+	return len(e.Choices) == choices && !slices.ContainsFunc(e.Choices, func(c leg.Choice) bool { return c.Finish == "" })
+}
+
 // forward hands what just came to the client; one that does not read is given up (W4).
 func (l *loop) forward(e *relay.Effect) {
 	c := l.calls[e.Req]
-	if c.request.inbox.push(c.choice, &c.line) {
+	if c.request.inbox.push(c.first+c.line.Choice, &c.line) {
 		return
 	}
 	l.g.metrics.slowClients.Inc()
@@ -336,7 +349,7 @@ func (l *loop) end(e *relay.Effect) {
 		l.pace.ended(l.now, l.core.Queue().Len > 0)
 	}
 	l.g.finished(c, o, l.now-c.arrived, saw)
-	c.request.inbox.end(ending{choice: c.choice, outcome: o, end: c.end, missing: c.missing, slow: c.slow, stopped: stopped,
+	c.request.inbox.end(ending{first: c.first, outcome: o, end: c.end, missing: c.missing, slow: c.slow, stopped: stopped,
 		after: l.pace.wait(l.now, l.core.Queue().Len)})
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"baton/core/relay"
 	"baton/core/room"
+	"baton/serve/openai"
 )
 
 // Roles of workers.
@@ -24,6 +25,8 @@ type Worker struct {
 	Boot          string
 	PID           int
 	ContextTokens int    // the longest prompt and answer together
+	KVTokens      int    // that its memory holds, of all rooms together; 0 if it was not said
+	Choices       int    // of one prompt, that it makes at most; 0 if it was not said
 	Manifest      string // digest of model, tokenizer and KV layout; "" if it was not said
 }
 
@@ -177,16 +180,25 @@ func (r *roster) missing() string {
 // serving says whether a new request could be placed.
 func (r *roster) serving() bool { return r.missing() == "" }
 
-// contextTokens is the shortest context among the workers, 0 without one: every worker of a
-// fleet serves the same model, but blocks for it may differ.
-func (r *roster) contextTokens() int {
-	n := 0
-	for _, m := range r.members {
-		if !m.followed && m.ContextTokens > 0 && (n == 0 || m.ContextTokens < n) {
-			n = m.ContextTokens
+// capacity is what every worker can take, zero where nobody said: every worker of a fleet serves
+// the same model, but memory for it may differ. The answer is decode's to hold.
+func (r *roster) capacity() (c openai.Capacity) {
+	least := func(n *int, of int) {
+		if of > 0 && (*n == 0 || of < *n) {
+			*n = of
 		}
 	}
-	return n
+	for _, m := range r.members {
+		if m.followed {
+			continue
+		}
+		least(&c.Context, m.ContextTokens)
+		if m.Role != RolePrefill {
+			least(&c.Pool, m.KVTokens)
+			least(&c.Choices, m.Choices)
+		}
+	}
+	return c
 }
 
 // manifest is what the workers of the fleet serve: the digest of the first one's, of those that

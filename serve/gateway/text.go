@@ -12,9 +12,9 @@ import (
 
 // Text turns words into token ids and back. It is safe for use by several goroutines.
 type Text interface {
-	// Chat returns the tokens of a conversation, ready for an answer. An error that is a
-	// *chat.Refused is the client's.
-	Chat(msgs []openai.Message) ([]int32, error)
+	// Chat returns a conversation as the model reads it, ready for an answer, and how this
+	// will be written. An error that is a *chat.Refused is the client's.
+	Chat(c chat.Conversation) (*chat.Prompt, error)
 	// Prompt returns the tokens of a text that stands for itself, as of /v1/completions: names
 	// of special tokens in it become these tokens. With addSpecial the model's first token is
 	// in front, if it has one.
@@ -48,15 +48,11 @@ func NewText(f *gguf.File) (*ModelText, error) {
 var errNoTemplate = &chat.Refused{Reason: "this model has no chat template; use /v1/completions"}
 
 // Chat implements Text.
-func (t *ModelText) Chat(msgs []openai.Message) ([]int32, error) {
+func (t *ModelText) Chat(c chat.Conversation) (*chat.Prompt, error) {
 	if t.chat == nil {
 		return nil, errNoTemplate
 	}
-	turns := make([]chat.Message, len(msgs))
-	for i, m := range msgs {
-		turns[i] = chat.Message{Role: m.Role, Content: m.Content}
-	}
-	return t.chat.Encode(turns)
+	return t.chat.Prompt(c)
 }
 
 // Prompt implements Text.
@@ -94,23 +90,23 @@ func (g *Gateway) tokenize(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, err)
 		return
 	}
-	text, context := g.config.Text, g.status.Load().contextTokens
+	text, context := g.config.Text, g.status.Load().capacity.Context
 	field, bytes := "prompt", len(req.Prompt)
-	if req.Messages != nil {
-		field, bytes = "messages", bytesOfMessages(req.Messages)
+	if req.Chat != nil {
+		field, bytes = "messages", openai.Words(req.Chat)
 	}
 	if err := g.checkText(field, bytes, context); err != nil {
 		g.refuse(w, err)
 		return
 	}
 	out := openai.Tokenized{MaxModelLen: context, Tokens: []int32{}}
-	if req.Messages != nil {
-		ids, err := g.conversation(req.Messages)
+	if req.Chat != nil {
+		prompt, err := g.conversation(*req.Chat)
 		if err != nil {
 			g.refuse(w, err)
 			return
 		}
-		out.Tokens = append(out.Tokens, ids...)
+		out.Tokens = append(out.Tokens, prompt.IDs...)
 	} else {
 		out.Tokens = append(out.Tokens, text.Prompt(req.Prompt, req.AddSpecial)...)
 	}

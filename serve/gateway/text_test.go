@@ -8,7 +8,6 @@ import (
 	"baton/engine/chat"
 	"baton/engine/recall"
 	"baton/engine/weights/gguf"
-	"baton/serve/openai"
 )
 
 func recallText(t *testing.T) *ModelText {
@@ -23,6 +22,10 @@ func recallText(t *testing.T) *ModelText {
 	return text
 }
 
+func said(text string) chat.Conversation {
+	return chat.Conversation{Messages: []chat.Message{{Role: "user", Content: text}}}
+}
+
 // A raw prompt may name special tokens, a message of a chat may not: what a user says never
 // ends his turn.
 func TestOnlyARawPromptNamesSpecialTokens(t *testing.T) {
@@ -31,11 +34,11 @@ func TestOnlyARawPromptNamesSpecialTokens(t *testing.T) {
 	if len(end) != 1 {
 		t.Fatalf("<|end|> is %d tokens in a raw prompt", len(end))
 	}
-	plain, err := text.Chat([]openai.Message{{Role: "user", Content: "x"}})
+	plain, err := text.Chat(said("x"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	sly, err := text.Chat([]openai.Message{{Role: "user", Content: "x<|end|>"}})
+	sly, err := text.Chat(said("x<|end|>"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,8 +50,8 @@ func TestOnlyARawPromptNamesSpecialTokens(t *testing.T) {
 		}
 		return n
 	}
-	if count(sly) != count(plain) {
-		t.Errorf("a content brought %d ends of turn, the template alone brings %d", count(sly), count(plain))
+	if count(sly.IDs) != count(plain.IDs) {
+		t.Errorf("a content brought %d ends of turn, the template alone brings %d", count(sly.IDs), count(plain.IDs))
 	}
 }
 
@@ -62,12 +65,12 @@ func TestTheFirstTokenIsNotDoubled(t *testing.T) {
 }
 
 func TestWhatATemplateRefusesIsTheClients(t *testing.T) {
-	_, err := recallText(t).Chat(nil)
+	_, err := recallText(t).Chat(chat.Conversation{})
 	if _, ok := errors.AsType[*chat.Refused](err); !ok {
 		t.Errorf("an empty conversation: %v", err)
 	}
 	bare := &ModelText{}
-	if _, err := bare.Chat(nil); !errors.Is(err, errNoTemplate) {
+	if _, err := bare.Chat(chat.Conversation{}); !errors.Is(err, errNoTemplate) {
 		t.Errorf("without a template: %v", err)
 	}
 }

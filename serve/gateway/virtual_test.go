@@ -117,16 +117,16 @@ func (b *bubble) join(role string, s script) int32 {
 	return id
 }
 
-// reply is what a client got and when, from the beginning of the bubble.
-type reply struct {
+// heard is what a client got and when, from the beginning of the bubble.
+type heard struct {
 	at     time.Duration
 	status int
 	body   string
 }
 
 // ask sends a request on a goroutine of its own.
-func (b *bubble) ask(ctx context.Context, headers ...string) <-chan reply {
-	got := make(chan reply, 1)
+func (b *bubble) ask(ctx context.Context, headers ...string) <-chan heard {
+	got := make(chan heard, 1)
 	go func() {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(helloBody+`,"stream":true}`)).WithContext(ctx)
@@ -134,7 +134,7 @@ func (b *bubble) ask(ctx context.Context, headers ...string) <-chan reply {
 			r.Header.Set(headers[i], headers[i+1])
 		}
 		b.g.Handler().ServeHTTP(w, r)
-		got <- reply{time.Since(b.began), w.Code, w.Body.String()}
+		got <- heard{time.Since(b.began), w.Code, w.Body.String()}
 	}()
 	return got
 }
@@ -279,7 +279,7 @@ func TestAClientMayLeaveInEveryPhase(t *testing.T) {
 				ctx, leave := context.WithCancel(b.Context())
 				other, leaveToo := context.WithCancel(b.Context())
 				defer leaveToo()
-				var first <-chan reply
+				var first <-chan heard
 				if phase == "queued" {
 					first = b.ask(other)
 					synctest.Wait()
@@ -311,7 +311,7 @@ func TestCloseEndsEverythingInThatMoment(t *testing.T) {
 	virtual(t, func(c *Config) { c.Limits.MaxRunning = 2 }, func(b *bubble) {
 		b.join(RolePrefill, computes)
 		b.join(RoleDecode, says)
-		var got []<-chan reply
+		var got []<-chan heard
 		for range 4 { // two stream, two are queued
 			got = append(got, b.ask(b.Context()))
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"baton/engine/chat/reply"
 	"baton/engine/sample"
 )
 
@@ -21,8 +22,7 @@ type PromptDetails struct {
 	CachedTokens int `json:"cached_tokens"`
 }
 
-// CompletionDetails says how many of the completion's tokens were thought and not said: none,
-// for no text is split that way here.
+// CompletionDetails says how many of the completion's tokens were thought and not said.
 type CompletionDetails struct {
 	ReasoningTokens int `json:"reasoning_tokens"`
 }
@@ -35,13 +35,22 @@ func Count(prompt, completion, cached int) Usage {
 // Piece is what one or more tokens add to one choice of an answer. The zero Finish means that
 // more will come.
 type Piece struct {
-	Choice   int
-	Text     string
-	IDs      []int32
-	Logprobs []sample.TokenLogprob
-	Finish   string // "", "stop" or "length"
-	Matched  string // the stop string that ended it, vLLM's stop_reason
+	Choice       int
+	Text         string        // content
+	Deltas       []reply.Delta // Chat: not empty: these count, in order, and not Text
+	IDs          []int32
+	Logprobs     []sample.TokenLogprob
+	Finish       string // "", FinishStop, FinishLength or FinishCalls
+	Matched      string // the stop string that ended it, vLLM's stop_reason
+	MatchedToken *int32 // not nil: the stop token that did
 }
+
+// How a choice can finish.
+const (
+	FinishStop   = sample.ReasonStop
+	FinishLength = sample.ReasonLength
+	FinishCalls  = "tool_calls"
+)
 
 // Answer shapes the answer of one request. It is used by one goroutine at a time.
 type Answer struct {
@@ -50,15 +59,26 @@ type Answer struct {
 	Fingerprint string // of what serves the model: answers can be compared while it stays; "" is null on the wire
 	Created     int64  // seconds since 1970
 	Request     *Request
-	Prompts     [][]int32 // token ids of each choice's prompt, for return_token_ids
+	Prompts     [][]int32 // token ids of each prompt, for return_token_ids
+	Echoes      []string  // text of each prompt, for echo; empty without
 	offset      []int     // per choice: characters so far, for text_offset
 	buf         bytes.Buffer
 }
 
-// text is a piece of a choice in the shape of either endpoint.
+// message is a whole choice of a chat.
 type message struct {
-	Role    string `json:"role,omitempty"`
-	Content string `json:"content"`
+	Role      string     `json:"role"`
+	Content   *string    `json:"content"` // null: nothing but calls
+	Reasoning string     `json:"reasoning_content,omitempty"`
+	Calls     []toolCall `json:"tool_calls,omitempty"`
+}
+
+// delta is a piece of one.
+type delta struct {
+	Role      string     `json:"role,omitempty"`
+	Content   *string    `json:"content,omitempty"`
+	Reasoning string     `json:"reasoning_content,omitempty"`
+	Calls     []toolCall `json:"tool_calls,omitempty"`
 }
 
 type choice struct {
@@ -68,7 +88,7 @@ type choice struct {
 	Text           *string  `json:"text,omitempty"`
 	Logprobs       any      `json:"logprobs"`
 	FinishReason   *string  `json:"finish_reason"`
-	StopReason     *string  `json:"stop_reason,omitempty"`
+	StopReason     any      `json:"stop_reason,omitempty"`
 	TokenIDs       []int32  `json:"token_ids,omitempty"`
 	PromptTokenIDs []int32  `json:"prompt_token_ids,omitempty"`
 }
@@ -101,11 +121,12 @@ func (a *Answer) Whole(pieces []Piece, u Usage) ([]byte, error) {
 	b := a.head(false)
 	for i := range pieces {
 		p := &pieces[i]
-		c := choice{Index: p.Choice, Logprobs: a.logprobs(p), FinishReason: orNull(p.Finish), StopReason: orNull(p.Matched)}
+		c := choice{Index: p.Choice, Logprobs: a.logprobs(p), FinishReason: orNull(p.Finish), StopReason: p.stopReason()}
 		if a.Request.Endpoint == Chat {
-			c.Message = &message{"assistant", p.Text}
+			c.Message = wholeMessage(p)
 		} else {
-			c.Text = &p.Text
+			text := a.echo(p.Choice) + p.Text
+			c.Text = &text
 		}
 		a.tokenIDs(&b, &c, p.IDs, true)
 		b.Choices = append(b.Choices, c)
@@ -120,8 +141,8 @@ func (a *Answer) Opening(choiceIndex int) ([]byte, error) {
 	if a.Request.Endpoint != Chat {
 		return nil, nil
 	}
-	b := a.head(true)
-	c := choice{Index: choiceIndex, Delta: message{"assistant", ""}}
+	b, nothing := a.head(true), ""
+	c := choice{Index: choiceIndex, Delta: delta{Role: "assistant", Content: &nothing}}
 	a.tokenIDs(&b, &c, nil, true)
 	b.Choices = append(b.Choices, c)
 	a.usageOfChunk(&b)
@@ -131,38 +152,79 @@ func (a *Answer) Opening(choiceIndex int) ([]byte, error) {
 // Chunk returns the events of a piece of a streamed answer: its text, and its finish. A piece
 // that tells the client nothing (text held back, or the token that ended the answer) has none.
 func (a *Answer) Chunk(p *Piece, firstOfChoice bool) ([]byte, error) {
-	silent := p.Text == "" && len(p.Logprobs) == 0 && !(a.Request.ReturnTokenIDs && len(p.IDs) > 0)
+	echo := ""
+	if firstOfChoice {
+		echo = a.echo(p.Choice)
+	}
+	silent := echo == "" && p.Text == "" && len(p.Deltas) == 0 && len(p.Logprobs) == 0 && !(a.Request.ReturnTokenIDs && len(p.IDs) > 0)
 	if silent && p.Finish == "" {
 		return nil, nil
 	}
-	b := a.head(true)
-	c := choice{Index: p.Choice, Logprobs: a.logprobs(p)}
-	if a.Request.Endpoint != Chat {
-		c.Text, c.FinishReason, c.StopReason = &p.Text, orNull(p.Finish), orNull(p.Matched)
-		a.tokenIDs(&b, &c, p.IDs, firstOfChoice)
-		b.Choices = append(b.Choices, c)
-		a.usageOfChunk(&b)
-		return a.event(b)
+	if a.Request.Endpoint == Chat {
+		return a.chatChunk(p, silent)
 	}
-	var events []byte
+	b, text := a.head(true), echo+p.Text
+	c := choice{Index: p.Choice, Logprobs: a.logprobs(p), Text: &text, FinishReason: orNull(p.Finish), StopReason: p.stopReason()}
+	a.tokenIDs(&b, &c, p.IDs, firstOfChoice)
+	b.Choices = append(b.Choices, c)
 	a.usageOfChunk(&b)
-	if !silent {
-		c.Delta = message{"", p.Text}
-		a.tokenIDs(&b, &c, p.IDs, false)
-		b.Choices = append(b.Choices, c)
-		e, err := a.event(b)
+	return a.event(b)
+}
+
+// chatChunk prints an event for each delta of a piece, the first with what belongs to its tokens,
+// and one for its finish.
+func (a *Answer) chatChunk(p *Piece, silent bool) (events []byte, err error) {
+	b := a.head(true)
+	a.usageOfChunk(&b)
+	put := func(c choice) {
 		if err != nil {
-			return nil, err
+			return
 		}
+		var e []byte
+		b.Choices = []choice{c}
+		e, err = a.event(b)
 		events = append(events, e...)
 	}
-	if p.Finish == "" {
-		return events, nil
+	if !silent {
+		deltas := p.Deltas
+		if len(deltas) == 0 {
+			deltas = []reply.Delta{{Content: p.Text}}
+		}
+		for i := range deltas {
+			c := choice{Index: p.Choice, Delta: deltaOf(&deltas[i])}
+			if i == 0 {
+				c.Logprobs = a.logprobs(p)
+				a.tokenIDs(&b, &c, p.IDs, false)
+			}
+			put(c)
+		}
 	}
-	end := choice{Index: p.Choice, Delta: struct{}{}, FinishReason: &p.Finish, StopReason: orNull(p.Matched)}
-	b.Choices = []choice{end}
-	e, err := a.event(b)
-	return append(events, e...), err
+	if p.Finish != "" {
+		put(choice{Index: p.Choice, Delta: struct{}{}, FinishReason: &p.Finish, StopReason: p.stopReason()})
+	}
+	return events, err
+}
+
+// echo is the prompt's text where it stands before a choice's.
+func (a *Answer) echo(choiceIndex int) string {
+	if len(a.Echoes) == 0 {
+		return ""
+	}
+	return a.Echoes[a.promptOf(choiceIndex)]
+}
+
+// promptOf is the prompt of a choice: the choices of one prompt stand together.
+func (a *Answer) promptOf(choiceIndex int) int { return choiceIndex / max(a.Request.N, 1) }
+
+// stopReason is vLLM's: the stop string, or the number of the stop token; nil is left out.
+func (p *Piece) stopReason() any {
+	switch {
+	case p.MatchedToken != nil:
+		return *p.MatchedToken
+	case p.Matched != "":
+		return p.Matched
+	}
+	return nil
 }
 
 // Closing returns the last events of a stream that succeeded (O5).
@@ -211,7 +273,7 @@ func (a *Answer) tokenIDs(b *body, c *choice, ids []int32, withPrompt bool) {
 	case a.Request.Endpoint == Chat:
 		b.PromptTokenIDs = a.Prompts[0]
 	default:
-		c.PromptTokenIDs = a.Prompts[c.Index]
+		c.PromptTokenIDs = a.Prompts[a.promptOf(c.Index)]
 	}
 }
 

@@ -13,9 +13,9 @@ func ExampleParse() {
 		fmt.Println(err.Status, err.Param)
 		return
 	}
-	fmt.Println(r.Messages[0].Content, r.Params.MaxTokens)
+	fmt.Println(r.Chat.Messages[0].Content, r.Params.MaxTokens)
 
-	_, err = openai.Parse(openai.Chat, []byte(`{"messages":[{"role":"user","content":"Hello"}],"n":3}`), openai.Limits{Vocab: 32000})
+	_, err = openai.Parse(openai.Chat, []byte(`{"messages":[{"role":"user","content":"Hello"}],"n":0}`), openai.Limits{Vocab: 32000})
 	fmt.Println(err.Status, err.Param)
 	// Output:
 	// Hello 20

@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"strconv"
 	"unicode/utf8"
@@ -12,6 +13,7 @@ import (
 // reported with the name of its field. The first error wins and stays.
 type object struct {
 	fields map[string]json.RawMessage
+	at     string // "" of the body; before the names of fields of an object inside it: "tools[0]."
 	err    *Error
 }
 
@@ -41,6 +43,29 @@ func (o *object) fail(e *Error) {
 	}
 }
 
+// inside reads the fields of the object v, which stands at that place. What is wrong in it becomes
+// an error of o when the returned object is given to took.
+func (o *object) inside(at string, v []byte) (*object, bool) {
+	at = o.at + at
+	if first(v) != '{' {
+		o.fail(invalid(at, CodeType, "%s: want an object, got %s", at, shown(v)))
+		return nil, false
+	}
+	fields, ok := readFields(v)
+	if !ok {
+		o.fail(invalid(at, CodeValue, "%s: more than %d fields", at, FieldsMax))
+		return nil, false
+	}
+	return &object{fields: fields, at: at + "."}, true
+}
+
+// took takes the error of an object inside over.
+func (o *object) took(inner *object) {
+	if inner.err != nil {
+		o.fail(inner.err)
+	}
+}
+
 // raw returns a field's text; a missing field and null are the same.
 func (o *object) raw(name string) (json.RawMessage, bool) {
 	v, ok := o.fields[name]
@@ -53,7 +78,14 @@ func (o *object) raw(name string) (json.RawMessage, bool) {
 func isNull(v []byte) bool { return bytes.Equal(bytes.TrimSpace(v), []byte("null")) }
 
 func (o *object) wrongType(name, want string, v []byte) {
+	name = o.at + name
 	o.fail(invalid(name, CodeType, "%s: want %s, got %s", name, want, shown(v)))
+}
+
+// bad refuses a field's value, or that it is missing.
+func (o *object) bad(name, code, format string, args ...any) {
+	name = o.at + name
+	o.fail(invalid(name, code, "%s: %s", name, fmt.Sprintf(format, args...)))
 }
 
 // shown prints a value for a message, cut to what a reader can use.
@@ -101,7 +133,7 @@ func (o *object) integer(name string, lo, hi int64) (n int64, ok bool) {
 		return 0, true
 	}
 	if n < lo || n > hi {
-		o.fail(invalid(name, CodeValue, "%s: %d is not between %d and %d", name, n, lo, hi))
+		o.bad(name, CodeValue, "%d is not between %d and %d", n, lo, hi)
 	}
 	return n, true
 }
@@ -135,7 +167,7 @@ func (o *object) number(name string, lo, hi float64, above bool, def float64) fl
 		if above {
 			bracket = "("
 		}
-		o.fail(invalid(name, CodeValue, "%s: %v is not in %s%v, %v]", name, f, bracket, lo, hi))
+		o.bad(name, CodeValue, "%v is not in %s%v, %v]", f, bracket, lo, hi)
 	}
 	return f
 }
@@ -162,7 +194,7 @@ func (o *object) elements(name string, v []byte, max int) []json.RawMessage {
 }
 
 func (o *object) tooMany(name string, max int) {
-	o.fail(invalid(name, CodeValue, "%s: more than %d elements, which is all that are allowed", name, max))
+	o.bad(name, CodeValue, "more than %d elements, which is all that are allowed", max)
 }
 
 // tokenIDs reads an array of at most max token ids below vocab.
@@ -180,7 +212,7 @@ func (o *object) tokenIDs(name string, v []byte, max, vocab int) []int32 {
 		case !ok:
 			o.wrongType(name, "token ids", e)
 		case n < 0 || n >= int64(vocab):
-			o.fail(invalid(name, CodeValue, "%s: token id %d is not between 0 and %d", name, n, vocab-1))
+			o.bad(name, CodeValue, "token id %d is not between 0 and %d", n, vocab-1)
 		default:
 			ids = append(ids, int32(n))
 			return true
@@ -192,6 +224,25 @@ func (o *object) tokenIDs(name string, v []byte, max, vocab int) []int32 {
 		return nil
 	}
 	return ids
+}
+
+// strings reads an array of at most max strings of 1 to bytes bytes each.
+func (o *object) strings(name string, v []byte, max, bytes int) []string {
+	list := o.elements(name, v, max)
+	out := make([]string, 0, len(list))
+	for _, e := range list {
+		var s string
+		if first(e) != '"' || json.Unmarshal(e, &s) != nil {
+			o.wrongType(name, "strings", e)
+			return nil
+		}
+		if s == "" || len(s) > bytes {
+			o.bad(name, CodeValue, "a string of %d bytes, want 1 to %d", len(s), bytes)
+			return nil
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 func first(v []byte) byte {

@@ -136,10 +136,10 @@ func FuzzTokenRoutes(f *testing.F) {
 			if err.Status != 400 || err.Message == "" || err.Code == "" || words != nil {
 				t.Fatalf("refusal %+v", err)
 			}
-		case (words.Messages != nil) == (words.Prompt != "") && words.Prompt != "":
+		case words.Chat != nil && words.Prompt != "":
 			t.Fatalf("prompt and messages: %+v", words)
-		case len(words.Messages) > MessagesMax:
-			t.Fatalf("%d messages", len(words.Messages))
+		case words.Chat != nil && len(words.Chat.Messages) > MessagesMax:
+			t.Fatalf("%d messages", len(words.Chat.Messages))
 		}
 		ids, err := ParseDetokenize(body, lim)
 		if err != nil {

@@ -8,12 +8,12 @@ import (
 
 var lim = Limits{Vocab: 1000}
 
-// chat and text are bodies that are fine, with more fields.
-func chat(extra string) string {
+// chatBody and textBody are bodies that are fine, with more fields.
+func chatBody(extra string) string {
 	return `{"model":"m","messages":[{"role":"user","content":"hi"}]` + extra + `}`
 }
 
-func text(extra string) string { return `{"model":"m","prompt":"hi"` + extra + `}` }
+func textBody(extra string) string { return `{"model":"m","prompt":"hi"` + extra + `}` }
 
 // Every value that a client can get wrong is refused with 400 and the name of the field.
 func TestEveryBadValueIsRefusedWithItsName(t *testing.T) {
@@ -37,7 +37,6 @@ func TestEveryBadValueIsRefusedWithItsName(t *testing.T) {
 		{Chat, `{"messages":[null]}`, "messages[0]", CodeType},
 		{Chat, `{"messages":[{"content":"hi"}]}`, "messages[0].role", CodeMissing},
 		{Chat, `{"messages":[{"role":1,"content":"hi"}]}`, "messages[0].role", CodeType},
-		{Chat, `{"messages":[{"role":"tool","content":"hi"}]}`, "messages[0].role", CodeUnsupported},
 		{Chat, `{"messages":[{"role":"user"}]}`, "messages[0].content", CodeMissing},
 		{Chat, `{"messages":[{"role":"user","content":null}]}`, "messages[0].content", CodeMissing},
 		{Chat, `{"messages":[{"role":"user","content":7}]}`, "messages[0].content", CodeType},
@@ -45,54 +44,53 @@ func TestEveryBadValueIsRefusedWithItsName(t *testing.T) {
 		{Chat, `{"messages":[{"role":"user","content":[{"text":"x"}]}]}`, "messages[0].content[0]", CodeType},
 		{Chat, `{"messages":[{"role":"user","content":[{"type":"text"}]}]}`, "messages[0].content[0].text", CodeMissing},
 		{Chat, `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]}`, "messages[0].content[0].type", CodeUnsupported},
-		{Chat, `{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","tool_calls":[{}]}]}`, "messages[1].tool_calls", CodeUnsupported},
-		{Chat, chat(`,"model":7`), "model", CodeType},
-		{Chat, chat(`,"stream":"yes"`), "stream", CodeType},
-		{Chat, chat(`,"stream":1`), "stream", CodeType},
-		{Chat, chat(`,"stream_options":{"include_usage":true}`), "stream_options", CodeValue},
-		{Chat, chat(`,"stream":true,"stream_options":[]`), "stream_options", CodeType},
-		{Chat, chat(`,"stream":true,"stream_options":{"include_usage":"x"}`), "stream_options.include_usage", CodeType},
-		{Chat, chat(`,"stream":true,"stream_options":{"continuous_usage_stats":true}`), "stream_options.continuous_usage_stats", CodeUnsupported},
-		{Chat, chat(`,"max_tokens":0`), "max_tokens", CodeValue},
-		{Chat, chat(`,"max_tokens":-1`), "max_tokens", CodeValue},
-		{Chat, chat(`,"max_tokens":1.5`), "max_tokens", CodeType},
-		{Chat, chat(`,"max_tokens":"5"`), "max_tokens", CodeType},
-		{Chat, chat(`,"max_tokens":true`), "max_tokens", CodeType},
-		{Chat, chat(`,"max_tokens":99999999999999999999`), "max_tokens", CodeType},
-		{Chat, chat(`,"max_completion_tokens":0`), "max_completion_tokens", CodeValue},
-		{Completion, text(`,"max_completion_tokens":5`), "max_completion_tokens", CodeUnsupported},
-		{Chat, chat(`,"temperature":-0.1`), "temperature", CodeValue},
-		{Chat, chat(`,"temperature":2.1`), "temperature", CodeValue},
-		{Chat, chat(`,"temperature":"hot"`), "temperature", CodeType},
-		{Chat, chat(`,"temperature":1e999`), "temperature", CodeType},
-		{Chat, chat(`,"top_p":0`), "top_p", CodeValue},
-		{Chat, chat(`,"top_p":1.01`), "top_p", CodeValue},
-		{Chat, chat(`,"top_p":{}`), "top_p", CodeType},
-		{Chat, chat(`,"top_k":-2`), "top_k", CodeValue},
-		{Chat, chat(`,"top_k":0.5`), "top_k", CodeType},
-		{Chat, chat(`,"min_p":-0.1`), "min_p", CodeValue},
-		{Chat, chat(`,"min_p":1.1`), "min_p", CodeValue},
-		{Chat, chat(`,"seed":"a"`), "seed", CodeType},
-		{Chat, chat(`,"seed":9223372036854775808`), "seed", CodeType},
-		{Chat, chat(`,"stop":7`), "stop", CodeType},
-		{Chat, chat(`,"stop":[7]`), "stop", CodeType},
-		{Chat, chat(`,"stop":""`), "stop", CodeValue},
-		{Chat, chat(`,"stop":["a",""]`), "stop", CodeValue},
-		{Chat, chat(`,"stop":"` + strings.Repeat("a", StopBytesMax+1) + `"`), "stop", CodeValue},
-		{Chat, chat(`,"stop":[` + strings.Repeat(`"a",`, StopMax) + `"a"]`), "stop", CodeValue},
-		{Chat, chat(`,"stop_token_ids":[1000]`), "stop_token_ids", CodeValue},
-		{Chat, chat(`,"stop_token_ids":[-1]`), "stop_token_ids", CodeValue},
-		{Chat, chat(`,"stop_token_ids":["a"]`), "stop_token_ids", CodeType},
-		{Chat, chat(`,"stop_token_ids":7`), "stop_token_ids", CodeType},
-		{Chat, chat(`,"ignore_eos":"x"`), "ignore_eos", CodeType},
-		{Chat, chat(`,"logprobs":3`), "logprobs", CodeType},
-		{Chat, chat(`,"top_logprobs":3`), "top_logprobs", CodeValue},
-		{Chat, chat(`,"logprobs":true,"top_logprobs":21`), "top_logprobs", CodeValue},
-		{Chat, chat(`,"logprobs":true,"top_logprobs":-1`), "top_logprobs", CodeValue},
-		{Chat, chat(`,"return_token_ids":"x"`), "return_token_ids", CodeType},
-		{Completion, text(`,"logprobs":6`), "logprobs", CodeValue},
-		{Completion, text(`,"logprobs":true`), "logprobs", CodeType},
-		{Completion, text(`,"top_logprobs":3`), "top_logprobs", CodeUnsupported},
+		{Chat, chatBody(`,"model":7`), "model", CodeType},
+		{Chat, chatBody(`,"stream":"yes"`), "stream", CodeType},
+		{Chat, chatBody(`,"stream":1`), "stream", CodeType},
+		{Chat, chatBody(`,"stream_options":{"include_usage":true}`), "stream_options", CodeValue},
+		{Chat, chatBody(`,"stream":true,"stream_options":[]`), "stream_options", CodeType},
+		{Chat, chatBody(`,"stream":true,"stream_options":{"include_usage":"x"}`), "stream_options.include_usage", CodeType},
+		{Chat, chatBody(`,"stream":true,"stream_options":{"continuous_usage_stats":true}`), "stream_options.continuous_usage_stats", CodeUnsupported},
+		{Chat, chatBody(`,"max_tokens":0`), "max_tokens", CodeValue},
+		{Chat, chatBody(`,"max_tokens":-1`), "max_tokens", CodeValue},
+		{Chat, chatBody(`,"max_tokens":1.5`), "max_tokens", CodeType},
+		{Chat, chatBody(`,"max_tokens":"5"`), "max_tokens", CodeType},
+		{Chat, chatBody(`,"max_tokens":true`), "max_tokens", CodeType},
+		{Chat, chatBody(`,"max_tokens":99999999999999999999`), "max_tokens", CodeType},
+		{Chat, chatBody(`,"max_completion_tokens":0`), "max_completion_tokens", CodeValue},
+		{Completion, textBody(`,"max_completion_tokens":5`), "max_completion_tokens", CodeUnsupported},
+		{Chat, chatBody(`,"temperature":-0.1`), "temperature", CodeValue},
+		{Chat, chatBody(`,"temperature":2.1`), "temperature", CodeValue},
+		{Chat, chatBody(`,"temperature":"hot"`), "temperature", CodeType},
+		{Chat, chatBody(`,"temperature":1e999`), "temperature", CodeType},
+		{Chat, chatBody(`,"top_p":0`), "top_p", CodeValue},
+		{Chat, chatBody(`,"top_p":1.01`), "top_p", CodeValue},
+		{Chat, chatBody(`,"top_p":{}`), "top_p", CodeType},
+		{Chat, chatBody(`,"top_k":-2`), "top_k", CodeValue},
+		{Chat, chatBody(`,"top_k":0.5`), "top_k", CodeType},
+		{Chat, chatBody(`,"min_p":-0.1`), "min_p", CodeValue},
+		{Chat, chatBody(`,"min_p":1.1`), "min_p", CodeValue},
+		{Chat, chatBody(`,"seed":"a"`), "seed", CodeType},
+		{Chat, chatBody(`,"seed":9223372036854775808`), "seed", CodeType},
+		{Chat, chatBody(`,"stop":7`), "stop", CodeType},
+		{Chat, chatBody(`,"stop":[7]`), "stop", CodeType},
+		{Chat, chatBody(`,"stop":""`), "stop", CodeValue},
+		{Chat, chatBody(`,"stop":["a",""]`), "stop", CodeValue},
+		{Chat, chatBody(`,"stop":"` + strings.Repeat("a", StopBytesMax+1) + `"`), "stop", CodeValue},
+		{Chat, chatBody(`,"stop":[` + strings.Repeat(`"a",`, StopMax) + `"a"]`), "stop", CodeValue},
+		{Chat, chatBody(`,"stop_token_ids":[1000]`), "stop_token_ids", CodeValue},
+		{Chat, chatBody(`,"stop_token_ids":[-1]`), "stop_token_ids", CodeValue},
+		{Chat, chatBody(`,"stop_token_ids":["a"]`), "stop_token_ids", CodeType},
+		{Chat, chatBody(`,"stop_token_ids":7`), "stop_token_ids", CodeType},
+		{Chat, chatBody(`,"ignore_eos":"x"`), "ignore_eos", CodeType},
+		{Chat, chatBody(`,"logprobs":3`), "logprobs", CodeType},
+		{Chat, chatBody(`,"top_logprobs":3`), "top_logprobs", CodeValue},
+		{Chat, chatBody(`,"logprobs":true,"top_logprobs":21`), "top_logprobs", CodeValue},
+		{Chat, chatBody(`,"logprobs":true,"top_logprobs":-1`), "top_logprobs", CodeValue},
+		{Chat, chatBody(`,"return_token_ids":"x"`), "return_token_ids", CodeType},
+		{Completion, textBody(`,"logprobs":6`), "logprobs", CodeValue},
+		{Completion, textBody(`,"logprobs":true`), "logprobs", CodeType},
+		{Completion, textBody(`,"top_logprobs":3`), "top_logprobs", CodeUnsupported},
 		{Completion, `{}`, "prompt", CodeMissing},
 		{Completion, `{"prompt":7}`, "prompt", CodeType},
 		{Completion, `{"prompt":{}}`, "prompt", CodeType},
@@ -106,22 +104,9 @@ func TestEveryBadValueIsRefusedWithItsName(t *testing.T) {
 		{Completion, `{"prompt":[1.5]}`, "prompt", CodeType},
 		{Completion, `{"prompt":[true]}`, "prompt", CodeType},
 		{Completion, `{"prompt":[` + strings.Repeat(`"a",`, PromptsMax) + `"a"]}`, "prompt", CodeValue},
-		{Completion, text(`,"echo":true`), "echo", CodeUnsupported},
-		{Completion, text(`,"suffix":"x"`), "suffix", CodeUnsupported},
-		{Completion, text(`,"best_of":2`), "best_of", CodeUnsupported},
-		{Chat, chat(`,"n":2`), "n", CodeUnsupported},
-		{Chat, chat(`,"n":"1"`), "n", CodeUnsupported},
-		{Chat, chat(`,"presence_penalty":0.5`), "presence_penalty", CodeUnsupported},
-		{Chat, chat(`,"frequency_penalty":-0.5`), "frequency_penalty", CodeUnsupported},
-		{Chat, chat(`,"repetition_penalty":1.1`), "repetition_penalty", CodeUnsupported},
-		{Chat, chat(`,"logit_bias":{"5":1}`), "logit_bias", CodeUnsupported},
-		{Chat, chat(`,"min_tokens":5`), "min_tokens", CodeUnsupported},
-		{Chat, chat(`,"response_format":{"type":"json_object"}`), "response_format", CodeUnsupported},
-		{Chat, chat(`,"tools":[{}]`), "tools", CodeUnsupported},
-		{Chat, chat(`,"tool_choice":"required"`), "tool_choice", CodeUnsupported},
-		{Chat, chat(`,"structured_outputs":{"regex":"a"}`), "structured_outputs", CodeUnsupported},
-		{Chat, chat(`,"cache_salt":7`), "cache_salt", CodeType},
-		{Chat, chat(`,"cache_salt":"` + strings.Repeat("x", CacheSaltMax+1) + `"`), "cache_salt", CodeValue},
+		{Completion, textBody(`,"suffix":"x"`), "suffix", CodeUnsupported},
+		{Chat, chatBody(`,"cache_salt":7`), "cache_salt", CodeType},
+		{Chat, chatBody(`,"cache_salt":"` + strings.Repeat("x", CacheSaltMax+1) + `"`), "cache_salt", CodeValue},
 	}
 	for _, row := range rows {
 		r, err := Parse(row.e, []byte(row.body), lim)
@@ -134,9 +119,9 @@ func TestEveryBadValueIsRefusedWithItsName(t *testing.T) {
 		}
 	}
 	for _, f := range unsupported { // each listed field is refused where it counts, and null is not
-		e, make := Chat, chat
+		e, make := Chat, chatBody
 		if f.only == "completion" {
-			e, make = Completion, text
+			e, make = Completion, textBody
 		}
 		if _, err := Parse(e, []byte(make(`,"`+f.name+`":"no such value"`)), lim); err == nil || err.Param != f.name {
 			t.Errorf("%s: want a refusal, got %v", f.name, err)
@@ -163,8 +148,8 @@ func TestARequestIsReadAsItWasWritten(t *testing.T) {
 	switch {
 	case r.Model != "m" || !r.Stream || !r.IncludeUsage || !r.ReturnTokenIDs:
 		t.Errorf("flags: %+v", r)
-	case len(r.Messages) != 2 || r.Messages[0] != Message{"system", "be kind"} || r.Messages[1] != Message{"user", "ab"}:
-		t.Errorf("messages: %+v", r.Messages)
+	case len(r.Chat.Messages) != 2 || r.Chat.Messages[0].Role != "system" || r.Chat.Messages[0].Content != "be kind" || r.Chat.Messages[1].Content != "ab":
+		t.Errorf("messages: %+v", r.Chat.Messages)
 	case p.MaxTokens != 7 || r.MaxTokensParam != "max_completion_tokens":
 		t.Errorf("the newer name must win: %d of %s", p.MaxTokens, r.MaxTokensParam)
 	case p.Seed != 9007199254740993:
@@ -193,7 +178,7 @@ func TestDefaultsAreOpenAIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.CheckContext(60, 100); err != nil || c.Params.MaxTokens != 40 {
+	if err := c.CheckContext(60, Capacity{Context: 100}); err != nil || c.Params.MaxTokens != 40 {
 		t.Errorf("chat: max tokens %d, %v; want the rest of the context", c.Params.MaxTokens, err)
 	}
 }
@@ -225,13 +210,13 @@ func TestThePromptAndTheAnswerFitIntoTheContext(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = r.CheckContext(row.prompt, 100)
+		err = r.CheckContext(row.prompt, Capacity{Context: 100})
 		if got := param(err); got != row.param {
 			t.Errorf("%s with a prompt of %d: param %q, want %q", row.body, row.prompt, got, row.param)
 		}
 	}
 	r, _ := Parse(Completion, []byte(`{"prompt":"x"}`), lim)
-	if err := r.CheckContext(95, 100); err != nil || r.Params.MaxTokens != 5 {
+	if err := r.CheckContext(95, Capacity{Context: 100}); err != nil || r.Params.MaxTokens != 5 {
 		t.Errorf("a default is shortened, not refused: %d, %v", r.Params.MaxTokens, err)
 	}
 }
@@ -273,7 +258,7 @@ func TestTokenizeRefusesWhatItsEndpointRefuses(t *testing.T) {
 		e    Endpoint
 		only string
 		make func(more string) string
-	}{{Chat, "chat", chat}, {Completion, "completion", text}} {
+	}{{Chat, "chat", chatBody}, {Completion, "completion", textBody}} {
 		for _, f := range unsupported {
 			bad := []byte(x.make(`,"` + f.name + `":"no such value"`))
 			_, want := Parse(x.e, bad, lim)
@@ -293,11 +278,10 @@ func TestTokenizeRefusesWhatItsEndpointRefuses(t *testing.T) {
 		}
 	}
 	for body, want := range map[string]string{
-		chat(`,"add_generation_prompt":false`): "add_generation_prompt", chat(`,"continue_final_message":true`): "continue_final_message",
-		chat(`,"tools":[{"type":"function"}]`): "tools", chat(`,"chat_template":"x"`): "chat_template", chat(`,"chat_template_kwargs":{"a":1}`): "chat_template_kwargs",
-		chat(`,"add_special_tokens":true`): "add_special_tokens", text(`,"echo":true`): "echo",
-		chat(`,"add_special_tokens":false`): "", text(`,"add_special_tokens":false`): "", text(`,"add_special_tokens":true`): "",
-		chat(`,"temperature":0,"max_tokens":5,"stream":true`): "", // they change no token of the prompt
+		chatBody(`,"chat_template":"x"`): "chat_template", chatBody(`,"add_special_tokens":true`): "add_special_tokens", chatBody(`,"echo":true`): "echo",
+		chatBody(`,"add_generation_prompt":false`): "", chatBody(`,"chat_template_kwargs":{"a":1}`): "", chatBody(`,"tools":[{"type":"function","function":{"name":"f"}}]`): "",
+		chatBody(`,"add_special_tokens":false`): "", textBody(`,"add_special_tokens":false`): "", textBody(`,"add_special_tokens":true`): "",
+		chatBody(`,"temperature":0,"max_tokens":5,"stream":true`): "", // they change no token of the prompt
 	} {
 		_, err := ParseTokenize([]byte(body))
 		if param(err) != want || err != nil && (err.Status != 400 || err.Code != CodeUnsupported) {
@@ -333,7 +317,7 @@ func FuzzRequest(f *testing.F) {
 			p.MaxTokens < 0 || p.TopK < 0 || p.Logprobs < -1 || p.Logprobs > 20 || len(p.Stop) > StopMax || len(p.StopIDs) > StopIDsMax {
 			t.Fatalf("out of bounds: %+v", p)
 		}
-		if e == Chat && len(r.Messages) == 0 || e == Completion && len(r.Prompts) == 0 {
+		if e == Chat && len(r.Chat.Messages) == 0 || e == Completion && len(r.Prompts) == 0 {
 			t.Fatal("a request without a prompt")
 		}
 		for _, s := range p.Stop {

@@ -81,26 +81,35 @@ func walkArray(v []byte, f func(e json.RawMessage) bool) {
 	}
 }
 
-// readFields returns the fields of the object v, as parts of it; of two with one name the last
-// counts. False says that there are more than FieldsMax.
-func readFields(v []byte) (map[string]json.RawMessage, bool) {
-	fields := map[string]json.RawMessage{}
-	n := 0
+// walkObject calls f with each field of the object v in turn, until f says false. The values are
+// parts of v.
+func walkObject(v []byte, f func(name string, e json.RawMessage) bool) {
 	for i := skipSpace(v, skipSpace(v, 0)+1); i < len(v) && v[i] != '}'; {
-		if n++; n > FieldsMax {
-			return nil, false
-		}
 		end := skipString(v, i)
 		var name string
 		json.Unmarshal(v[i:end], &name) // a string, as the whole is JSON
 		i = skipSpace(v, skipSpace(v, end)+1)
 		end = skipValue(v, i)
-		fields[name] = v[i:end:end]
+		if !f(name, v[i:end:end]) {
+			return
+		}
 		if i = skipSpace(v, end); i < len(v) && v[i] == ',' {
 			i = skipSpace(v, i+1)
 		}
 	}
-	return fields, true
+}
+
+// readFields returns the fields of the object v, as parts of it; of two with one name the last
+// counts. False says that there are more than FieldsMax.
+func readFields(v []byte) (map[string]json.RawMessage, bool) {
+	fields := map[string]json.RawMessage{}
+	n := 0
+	walkObject(v, func(name string, e json.RawMessage) bool {
+		n++
+		fields[name] = e
+		return n <= FieldsMax
+	})
+	return fields, n <= FieldsMax
 }
 
 // kindOf names what v is, for messages.

@@ -102,7 +102,7 @@ func (c *Client) Run(ctx context.Context, addr, kind string, r *leg.Request, got
 	}
 	var result Result
 	if resp.StatusCode == http.StatusOK {
-		result = read(leg.NewReader(resp.Body), got)
+		result = read(leg.NewReader(resp.Body), r.Choices(), got)
 	} else {
 		result = refused(resp)
 	}
@@ -126,12 +126,15 @@ func (c *Client) tail(body io.ReadCloser, cancel context.CancelFunc) {
 	cancel()
 }
 
-// read hands over the lines of a stream until its end.
-func read(lines *leg.Reader, got func(leg.Line)) Result {
+// read hands over the lines of a stream of that many choices until its end.
+func read(lines *leg.Reader, choices int, got func(leg.Line)) Result {
 	for {
 		line, err := lines.Next()
 		if err != nil {
 			return concluded(room.WorkerLost, err)
+		}
+		if line.Choice >= choices {
+			return concluded(room.WorkerLost, fmt.Errorf("a piece of choice %d, asked for were %d choices", line.Choice, choices))
 		}
 		if line.End == nil {
 			got(line)

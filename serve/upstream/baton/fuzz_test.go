@@ -25,7 +25,7 @@ func FuzzAnswer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte, status uint16) {
 		lines, text := 0, 0
-		r := read(leg.NewReader(bytes.NewReader(b)), func(l leg.Line) {
+		r := read(leg.NewReader(bytes.NewReader(b)), leg.ChoicesMax, func(l leg.Line) {
 			if lines++; l.Accepted != (lines == 1) || l.End != nil {
 				t.Fatalf("line %d is %+v", lines, l)
 			}
