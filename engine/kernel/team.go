@@ -11,8 +11,10 @@ import (
 // synchronises inside with Barrier and Split.
 //
 // Between runs the threads spin for about a millisecond, in case the next step follows at once, and then sleep.
-// When something else uses the processors, every barrier waits for a thread that does not run, and several threads are
-// slower than one. A run that is held up so sends workers home, at a barrier, and the next runs begin without them.
+// When something else uses the processors, every barrier waits for a thread that does not run, and several threads can
+// be slower than fewer. As workers spin while they wait, each has a processor all the time if there is one for it: what
+// their processor times are short of the wall's clock is what they lost. When that is so much that fewer would be faster, a
+// worker is sent home, at a barrier; after a pause all are tried again.
 //
 // A spinning thread occupies one of the processors that the Go scheduler hands out: keep GOMAXPROCS above the size
 // of the team, or other goroutines wait for it.
@@ -21,9 +23,11 @@ type Team struct {
 	active  int // workers that the next run begins with
 	workers []Worker
 	f       func(*Worker)
-	again   int // runs left until all workers are tried again
-	pause   int // how many runs that will be, the next time
+	retry   time.Time     // when all workers are tried again
+	pause   time.Duration // how long that will be, the next time
 	began   time.Time
+	ran     time.Duration // time of runs with this number of workers, up to windowMax
+	lost    time.Duration // how much of it workers were without a processor, added up
 
 	_     line128
 	epoch atomic.Uint64 // number of the current run << 16 | workers that begin it
@@ -32,8 +36,8 @@ type Team struct {
 	split atomic.Uint64 // number of the split << 32 | next index; see take
 	_     line128
 	stop  atomic.Bool
-	slow  atomic.Int64 // nanoseconds that workers of this run waited beyond the spin limit
-	ended chan struct{}
+	slow  atomic.Int64  // nanoseconds that workers of this run waited beyond the spin limit
+	ended chan struct{} // a worker says that it has begun, or ended
 }
 
 // line128 keeps neighbours apart: processors fetch pairs of cache lines.
@@ -44,8 +48,10 @@ type Worker struct {
 	Index  int // this worker; 0 is the caller of Run
 	N      int // how many work together now; a barrier may lower it, for all alike
 	team   *Team
-	splits uint32      // splits of this run so far
-	home   atomic.Bool // takes part in no run
+	splits uint32       // splits of this run so far
+	home   atomic.Bool  // takes part in no run
+	thread atomic.Int32 // of the system, see threadTimeOf
+	had    atomic.Int64 // nanoseconds of processor time when the run began
 	parked atomic.Bool
 	wake   chan struct{}
 	_      line128
@@ -56,12 +62,13 @@ const (
 	probesMax = 1 << 13
 	// idleAfter is how long a worker spins for the next run before it sleeps.
 	idleAfter = time.Millisecond
-	// heldUpMin is the waiting that a run forgives: an interrupt or a stop of the world, not a time slice of another
-	// process, which is 3 ms and more.
-	heldUpMin = 2 * time.Millisecond
-	// pauseFirst and pauseMax bound the number of runs that go without the workers sent home before all are tried
-	// again; it doubles each time that fails.
-	pauseFirst, pauseMax = 4, 256
+	// heldUpMin is the loss that nobody is sent home for: an interrupt, a stop of the world, or one short time slice.
+	heldUpMin = 4 * time.Millisecond
+	// windowMax bounds the time over which the loss is judged; beyond it what is old counts half.
+	windowMax = 40 * time.Millisecond
+	// pauseFirst and pauseMax bound the time without the workers that were sent home; it doubles each time that all
+	// together are held up again. A processor that became free stays idle for no longer.
+	pauseFirst, pauseMax = 20 * time.Millisecond, 640 * time.Millisecond
 	// TeamMax bounds a team; more threads than this gain nothing on any machine with one memory bus.
 	TeamMax = 256
 )
@@ -77,6 +84,7 @@ func NewTeam(n int) *Team {
 		w.home.Store(true)
 		if i > 0 {
 			go w.loop()
+			<-t.ended // it has a thread now
 		}
 	}
 	return t
@@ -91,6 +99,15 @@ func (t *Team) Size() int { return t.n }
 // two barriers, so whoever divides work by it reads it again after each, or uses Split. By K1 no result depends on it.
 // A step that must not allocate makes f once and keeps it.
 func (t *Team) Run(f func(w *Worker)) {
+	if t.n > 1 {
+		runtime.LockOSThread() // whose processor time counts
+		defer runtime.UnlockOSThread()
+		t.workers[0].thread.Store(threadID())
+	}
+	t.began = time.Now()
+	if t.active < t.n && !t.began.Before(t.retry) {
+		t.active, t.ran, t.lost = t.n, 0, 0
+	}
 	n := t.ready()
 	t.f = f
 	t.split.Store(0)
@@ -100,8 +117,8 @@ func (t *Team) Run(f func(w *Worker)) {
 		w := &t.workers[i]
 		w.N, w.splits = n, 0
 		w.home.Store(false)
+		w.had.Store(int64(threadTimeOf(w.thread.Load())))
 	}
-	t.began = time.Now()
 	t.next(n)
 	for i := 1; i < n; i++ {
 		t.workers[i].rouse()
@@ -110,7 +127,24 @@ func (t *Team) Run(f func(w *Worker)) {
 	f(w)
 	w.Barrier()
 	t.f = nil
-	t.adapt(n, w.N)
+	if t.n > 1 {
+		ran, lost := t.account(w.N)
+		t.adapt(n, w.N, time.Now(), ran, lost)
+	}
+}
+
+// account returns how long this run has taken and how much of it its workers were without a processor, added up.
+func (t *Team) account(n int) (ran, lost time.Duration) {
+	ran = time.Since(t.began)
+	if !threadTimes {
+		return ran, time.Duration(t.slow.Load())
+	}
+	for i := range n {
+		w := &t.workers[i]
+		had := threadTimeOf(w.thread.Load()) - time.Duration(w.had.Load())
+		lost += max(0, ran-had)
+	}
+	return ran, lost
 }
 
 // ready returns how many workers can begin: up to the wanted number, as far as they have come home. One that was sent
@@ -131,26 +165,31 @@ func (t *Team) ready() int {
 // no part in a run, cannot mix up two runs.
 func (t *Team) next(active int) { t.epoch.Store((t.epoch.Load()>>16+1)<<16 | uint64(active)) }
 
-// adapt decides how many workers the next run begins with, after one that began and ended with the given numbers.
-func (t *Team) adapt(began, ended int) {
-	switch {
-	case ended < began:
-		t.active, t.again = ended, t.pause
+// adapt decides how many workers the next run begins with, after one that began and ended with the given numbers,
+// ended now, took ran and lost that much of it.
+func (t *Team) adapt(began, ended int, now time.Time, ran, lost time.Duration) {
+	if ended < began {
+		t.active, t.ran, t.lost = ended, 0, 0
+		t.retry = now.Add(t.pause)
 		t.pause = min(2*t.pause, pauseMax)
-	case began == t.n:
-		t.pause = max(t.pause-1, pauseFirst)
-	default:
-		if t.again--; t.again <= 0 {
-			t.active = t.n
+		return
+	}
+	t.ran, t.lost = t.ran+ran, t.lost+lost
+	if t.ran > windowMax {
+		if began == t.n && t.lost < t.ran/16 {
+			t.pause = pauseFirst
 		}
+		t.ran, t.lost = t.ran/2, t.lost/2
 	}
 }
 
-// heldUp reports whether this run has waited so much for workers without a processor that it is better off with fewer:
-// a third of its time.
-func (t *Team) heldUp() bool {
-	slow := time.Duration(t.slow.Load())
-	return slow > heldUpMin && slow > time.Since(t.began)/3
+// heldUp reports whether n workers lose so much that n-1 would be faster. One that has a processor three quarters of the
+// time is such a case: at each barrier the others wait for it, and the last thread of several that share one memory
+// gives little when all goes well.
+func (t *Team) heldUp(n int) bool {
+	ran, lost := t.account(n)
+	ran, lost = ran+t.ran, lost+t.lost
+	return lost > heldUpMin && lost > ran/4
 }
 
 // Close ends the threads and waits for them. The team must be idle.
@@ -168,7 +207,9 @@ func (t *Team) Close() {
 // loop is the life of every worker but the first.
 func (w *Worker) loop() {
 	runtime.LockOSThread()
+	w.thread.Store(threadID())
 	t := w.team
+	t.ended <- struct{}{}
 	seen, took := uint64(0), true
 	for {
 		w.await(seen, took)
@@ -241,7 +282,7 @@ func (w *Worker) Barrier() {
 	if w.N == 1 {
 		return
 	}
-	w.team.bar.wait(w.N, w.team)
+	w.team.bar.wait(w)
 	w.N = int(w.team.bar.size.Load())
 	if w.Index >= w.N {
 		panic(sentHome{})
@@ -295,17 +336,19 @@ type barrier struct {
 	count atomic.Int32
 	_     line128
 	gen   atomic.Uint32
-	size  atomic.Int32 // workers of the generation; read by all of them before the last can arrive again
+	size  atomic.Int32  // workers of the generation; read by all of them before the last can arrive again
+	slow  atomic.Uint32 // the latest generation in which someone waited beyond the spin limit, plus 1
 	_     line128
 }
 
-// wait is called by n workers. After its arrival is counted a worker that is not the last reads nothing that the next
-// run may change: the run can be over, for the others, at once.
-func (b *barrier) wait(n int, t *Team) {
+// wait is called by all workers of a run. After its arrival is counted a worker that is not the last reads nothing that
+// the next run may change: the run can be over, for the others, at once.
+func (b *barrier) wait(w *Worker) {
+	t, n := w.team, w.N
 	gen := b.gen.Load()
 	if b.count.Add(1) == int32(n) {
 		b.count.Store(0)
-		if t.heldUp() {
+		if b.slow.Load() == gen+1 && t.heldUp(n) {
 			b.size.Store(int32(n - 1))
 		}
 		b.gen.Add(1)
@@ -317,6 +360,7 @@ func (b *barrier) wait(n int, t *Team) {
 		}
 		pause()
 	}
+	b.slow.Store(gen + 1)
 	began := time.Now()
 	for i := 1; b.gen.Load() == gen; i++ {
 		yield(i)

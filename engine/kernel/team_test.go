@@ -93,7 +93,7 @@ func TestSplitGivesEachIndexOnce(t *testing.T) {
 	}
 }
 
-// TestHeldUpRunsSendWorkersHome claims waiting in the middle of a run, as workers without a processor cause it.
+// TestHeldUpRunsSendWorkersHome claims in the middle of a run that workers were without a processor.
 func TestHeldUpRunsSendWorkersHome(t *testing.T) {
 	team := NewTeam(3)
 	deferred, after := [3]bool{}, [3]bool{}
@@ -102,11 +102,12 @@ func TestHeldUpRunsSendWorkersHome(t *testing.T) {
 		defer func() { deferred[w.Index] = true }()
 		w.Barrier()
 		if w.Index == 0 {
-			team.slow.Store(int64(time.Hour))
+			team.lost = time.Hour
+			team.bar.slow.Store(team.bar.gen.Load() + 1)
 		}
 		w.Barrier()
 		if w.Index == 0 {
-			team.slow.Store(0)
+			team.lost = 0
 		}
 		w.Barrier()
 		after[w.Index] = true
@@ -135,22 +136,58 @@ func TestHeldUpRunsSendWorkersHome(t *testing.T) {
 func TestAllWorkersAreTriedAgain(t *testing.T) {
 	team := NewTeam(3)
 	defer team.Close()
+	now := time.Now()
 	for held := range 8 {
-		team.adapt(3, 2)
-		want := min(pauseFirst<<held, pauseMax)
-		runs := 0
-		for ; team.active != 3 && runs <= pauseMax; runs++ {
-			team.adapt(team.active, team.active)
-		}
-		if runs != want {
-			t.Errorf("held up %d times: all are tried again after %d runs, want %d", held+1, runs, want)
+		team.active = 3
+		team.adapt(3, 2, now, time.Millisecond, time.Hour)
+		if want := min(pauseFirst<<held, pauseMax); team.active != 2 || team.retry.Sub(now) != want || team.ran+team.lost != 0 {
+			t.Errorf("held up %d times: %d go on and all are tried again after %v, want 2 and %v", held+1, team.active, team.retry.Sub(now), want)
 		}
 	}
-	for range pauseMax {
-		team.adapt(3, 3)
+	team.adapt(2, 2, now, windowMax+1, 0)
+	if team.pause != pauseMax {
+		t.Error("good runs of two workers say nothing about three")
 	}
+	team.adapt(3, 3, now, windowMax+1, windowMax)
+	if team.pause != pauseMax {
+		t.Error("a run that lost much counts as good")
+	}
+	team.ran, team.lost = 0, 0
+	team.adapt(3, 3, now, windowMax+1, time.Millisecond)
 	if team.pause != pauseFirst {
-		t.Errorf("after many good runs the next pause is %d runs, want %d", team.pause, pauseFirst)
+		t.Errorf("after good runs the next pause is %v, want %v", team.pause, pauseFirst)
+	}
+	team.active, team.retry = 1, now // which is past
+	var n atomic.Int32
+	team.Run(func(w *Worker) { n.Store(int32(w.N)) })
+	if n.Load() != 3 {
+		t.Errorf("%d workers ran when all were to be tried again", n.Load())
+	}
+}
+
+// The time that a thread works is no loss, however long the others wait for it; the time that it sleeps is.
+func TestWorkIsNoLoss(t *testing.T) {
+	if !threadTimes {
+		t.Skip("this system does not tell the processor time of other threads")
+	}
+	team := NewTeam(2)
+	defer team.Close()
+	var worked, slept time.Duration
+	team.Run(func(w *Worker) {
+		if w.Index == 1 {
+			for began := threadTimeOf(threadID()); threadTimeOf(threadID())-began < 30*time.Millisecond; {
+			}
+			team.workers[0].had.Store(int64(threadTimeOf(team.workers[0].thread.Load()) - time.Since(team.began)))
+			_, worked = team.account(2)
+			time.Sleep(30 * time.Millisecond)
+			team.workers[0].had.Store(int64(threadTimeOf(team.workers[0].thread.Load()) - time.Since(team.began)))
+			_, slept = team.account(2)
+		}
+		w.Barrier()
+	})
+	// A loaded machine adds the same to both.
+	if slept-worked < 25*time.Millisecond {
+		t.Errorf("lost %v while working and %v with the sleep; want 30 ms more", worked, slept)
 	}
 }
 
