@@ -32,6 +32,8 @@ line; an answer that was stopped stays in it as far as it came.
 
 ` + chatCommands + `
 
+What a model thinks before it answers is shown dimmed in a terminal, and not kept.
+
 Another word behind / at the beginning of a line is not sent to the model.`,
 		Example: `  baton chat
   baton chat --system "The code of Frank is cedar robin. The code of all others is unknown."
@@ -46,7 +48,7 @@ Another word behind / at the beginning of a line is not sent to the model.`,
 			if system != "" {
 				c.messages = append(c.messages, message{"system", system})
 			}
-			c.person = isTerminal(os.Stdin)
+			c.person, c.thoughts = isTerminal(os.Stdin), isTerminal(os.Stdout)
 			interrupts := make(chan os.Signal, 1)
 			signal.Notify(interrupts, os.Interrupt)
 			defer signal.Stop(interrupts)
@@ -73,6 +75,7 @@ type chatSession struct {
 	temperature float64
 	maxTokens   int
 	person      bool             // somebody types: greet, prompt, and go on after an error
+	thoughts    bool             // what the model thinks is shown, dimmed: the output is a terminal
 	interrupts  <-chan os.Signal // Ctrl-C
 	messages    []message
 }
@@ -224,12 +227,26 @@ func (c *chatSession) ask(ctx context.Context, out io.Writer) (string, error) {
 		}
 		return "", fmt.Errorf("%s (status %d)", errorText(text), resp.StatusCode)
 	}
-	return readStream(resp.Body, out)
+	return readStream(resp.Body, out, c.thoughts)
 }
 
-// readStream prints the pieces of an answer and returns their whole.
-func readStream(r io.Reader, out io.Writer) (string, error) {
+// dimmed is how thoughts look in a terminal, up to plainAgain.
+const dimmed, plainAgain = "\x1b[2m", "\x1b[22m"
+
+// readStream prints the pieces of an answer and returns their whole, without what the model
+// thought: that goes no further than the terminal, if thoughts are wanted.
+func readStream(r io.Reader, out io.Writer, thoughts bool) (string, error) {
 	var all strings.Builder
+	thinking := false
+	think := func(now bool) {
+		if thinking && !now {
+			fmt.Fprint(out, plainAgain+"\n")
+		} else if now && !thinking {
+			fmt.Fprint(out, dimmed)
+		}
+		thinking = now
+	}
+	defer think(false)
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -243,7 +260,12 @@ func readStream(r io.Reader, out io.Writer) (string, error) {
 		}
 		var event struct {
 			Error   json.RawMessage
-			Choices []struct{ Delta struct{ Content string } }
+			Choices []struct {
+				Delta struct {
+					Content   string
+					Reasoning string `json:"reasoning_content"`
+				}
+			}
 		}
 		if err := json.Unmarshal([]byte(data), &event); err != nil {
 			return all.String(), fmt.Errorf("an event that is not JSON: %w", err)
@@ -252,8 +274,15 @@ func readStream(r io.Reader, out io.Writer) (string, error) {
 			return all.String(), errors.New(errorText([]byte(data)))
 		}
 		for _, choice := range event.Choices {
-			all.WriteString(choice.Delta.Content)
-			fmt.Fprint(out, choice.Delta.Content)
+			if thought := choice.Delta.Reasoning; thoughts && thought != "" {
+				think(true)
+				fmt.Fprint(out, thought)
+			}
+			if content := choice.Delta.Content; content != "" {
+				think(false)
+				all.WriteString(content)
+				fmt.Fprint(out, content)
+			}
 		}
 	}
 	if err := lines.Err(); err != nil {

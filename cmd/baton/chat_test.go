@@ -172,3 +172,18 @@ func TestCtrlCEndsAScript(t *testing.T) {
 		t.Errorf("ended with %v", err)
 	}
 }
+
+// What the model thinks is shown dimmed and is no part of the answer; without a terminal it is
+// not shown at all.
+func TestThoughtsAreShownDimmedAndNotKept(t *testing.T) {
+	stream := `data: {"choices":[{"delta":{"reasoning_content":"hm"}}]}` + "\n\n" +
+		`data: {"choices":[{"delta":{"reasoning_content":"m"}}]}` + "\n\n" +
+		`data: {"choices":[{"delta":{"content":"four"}}]}` + "\n\n" + "data: [DONE]\n\n"
+	for thoughts, want := range map[bool]string{true: "\x1b[2mhmm\x1b[22m\nfour", false: "four"} {
+		var out strings.Builder
+		answer, err := readStream(strings.NewReader(stream), &out, thoughts)
+		if err != nil || answer != "four" || out.String() != want {
+			t.Errorf("%v: %q, %v: printed %q, want %q", thoughts, answer, err, out.String(), want)
+		}
+	}
+}

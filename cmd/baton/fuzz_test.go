@@ -25,7 +25,7 @@ func FuzzReadStream(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var out bytes.Buffer
-		answer, err := readStream(bytes.NewReader(b), &out)
+		answer, err := readStream(bytes.NewReader(b), &out, false)
 		if out.String() != answer {
 			t.Fatalf("printed %q, remembered %q", out.String(), answer)
 		}
@@ -64,7 +64,7 @@ func FuzzChatReadsWhatTheGatewayWrites(f *testing.F) {
 			put(openai.ErrorEvent(&openai.Error{Message: "the worker is lost", Type: openai.TypeServer}), nil)
 		}
 		var out bytes.Buffer
-		answer, err := readStream(bytes.NewReader(stream), &out)
+		answer, err := readStream(bytes.NewReader(stream), &out, false)
 		want := ""
 		for _, s := range []string{one, two} {
 			var clean string

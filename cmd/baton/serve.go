@@ -17,8 +17,8 @@ import (
 
 	"baton/core/relay"
 	"baton/core/room"
+	"baton/engine/checkpoint"
 	"baton/engine/kernel"
-	"baton/engine/model"
 	"baton/engine/weights/store"
 	"baton/serve/door"
 	"baton/serve/fleet"
@@ -212,24 +212,12 @@ func (f *serveFlags) run() error {
 	if err != nil {
 		return err
 	}
-	src, err := store.Resolve(f.model)
+	opened, err := checkpoint.Open(f.model)
 	if err != nil {
 		return err
 	}
-	file, err := src.Open()
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	// First, because a file of another architecture often has another tokenizer too.
-	shape, err := model.ReadConfig(file)
-	if err != nil {
-		return fmt.Errorf("%s: %w", src.Name, err)
-	}
-	if err := worker.Together(f.workers(), worker.Sizes{KVTokens: f.kvTokens, KV: f.kv}, &shape); err != nil {
-		return err
-	}
-	text, err := gateway.NewText(file)
+	text := gateway.TextOf(opened)
+	err = errors.Join(worker.Together(f.workers(), worker.Sizes{KVTokens: f.kvTokens, KV: f.kv}, &opened.Config), opened.Close())
 	if err != nil {
 		return err
 	}
@@ -248,7 +236,7 @@ func (f *serveFlags) run() error {
 		Secret: secretEnv, Out: os.Stdout, Workers: out, Log: log, Now: now,
 		Command: func(role, name string) *exec.Cmd { return exec.Command(self, f.workerArgs(role, name)...) },
 		Times:   fleet.Times{Drain: f.drain},
-		Gateway: gateway.Config{Model: f.modelName(src.Name), Text: text, BodyBytes: f.bodyBytes, Keepalive: f.keepalive, Record: f.record,
+		Gateway: gateway.Config{Model: f.modelName(opened.Name), Text: text, BodyBytes: f.bodyBytes, Keepalive: f.keepalive, Record: f.record,
 			Limits:  relay.Limits{MaxRunning: f.running, MaxQueued: queued},
 			Budgets: relay.Budgets{Total: f.timeout}},
 	})

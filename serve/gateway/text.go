@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"baton/engine/chat"
+	"baton/engine/checkpoint"
 	"baton/engine/tokenizer"
 	"baton/engine/weights/gguf"
 	"baton/serve/openai"
@@ -44,6 +45,9 @@ func NewText(f *gguf.File) (*ModelText, error) {
 	}
 	return t, nil
 }
+
+// TextOf is the Text of a model wherever it lies. It keeps nothing of c open.
+func TextOf(c *checkpoint.Checkpoint) *ModelText { return &ModelText{tok: c.Tokenizer, chat: c.Template} }
 
 var errNoTemplate = &chat.Refused{Reason: "this model has no chat template; use /v1/completions"}
 
