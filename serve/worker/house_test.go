@@ -107,6 +107,7 @@ type call struct {
 	ids      []int32
 	text     string
 	logprobs []sample.TokenLogprob
+	lines    []leg.Line // with output
 	waits    int    // lines that said that the room waits
 	body     string // of a refusal
 	end      *leg.End
@@ -160,6 +161,9 @@ func (c *call) run(req *http.Request) {
 			c.err = err
 			c.ids = append(c.ids, l.IDs...)
 			c.text += l.Text
+			if len(l.IDs) > 0 {
+				c.lines = append(c.lines, l)
+			}
 			if l.Waits {
 				c.waits++
 			}
