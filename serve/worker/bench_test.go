@@ -4,11 +4,13 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"baton/core/room"
 	"baton/engine/model"
+	"baton/serve/leg"
 )
 
 // idleEngine computes nothing: what is left is the worker's own cost per token.
@@ -88,6 +90,66 @@ func BenchmarkRecall(b *testing.B) {
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
 		})
 	}
+}
+
+// BenchmarkStep is one decode step of eight rooms, whole: core, engine (the embedded model, one
+// thread), penalties and draws, text, and lines for a gateway that takes them. It allocates nothing;
+// what is left of bytes is lists that double, and room for the keys of a block of output.
+func BenchmarkStep(b *testing.B) {
+	const rooms, wave = 8, 1500
+	w := loadRecall(b, Unified, func(c *Config) { c.Sizes.KVTokens, c.Sizes.MaxRunning, c.Sizes.AheadTokens = 1<<15, rooms, AheadMax })
+	r := rand.New(rand.NewPCG(1, 1))
+	b.ReportAllocs()
+	b.ResetTimer()
+	for left := b.N; left > 0; {
+		b.StopTimer()
+		n := min(left, wave)
+		left -= n
+		tokens, begun, done := new(atomic.Int64), make(chan struct{}), make(chan struct{})
+		var all sync.WaitGroup
+		for i := range rooms {
+			q := ask(r, 20, n+64, w.served.Vocab)
+			switch i % 3 {
+			case 1:
+				q.Params.Temperature, q.Params.TopP = 1, 0.9
+			case 2:
+				q.Params.PresencePenalty, q.Params.RepetitionPenalty, q.Params.MinTokens = 0.5, 1.1, 10
+			}
+			e, err := w.prepare(&q)
+			if err != nil {
+				b.Fatal(err)
+			}
+			e.began, e.answer = w.now(), newAnswer(answerMax)
+			w.send(w.node.request(e))
+			all.Go(func() {
+				var lines []leg.Line
+				for range e.answer.wake {
+					var end *leg.End
+					lines, _, end = e.answer.take(lines)
+					for i := range lines {
+						if len(lines[i].IDs) == 0 {
+							continue
+						}
+						switch tokens.Add(1) {
+						case rooms * 32: // all are there
+							close(begun)
+						case int64(rooms * (n + 32)):
+							close(done)
+						}
+					}
+					if end != nil {
+						return
+					}
+				}
+			})
+		}
+		<-begun
+		b.StartTimer()
+		<-done
+		b.StopTimer()
+		all.Wait()
+	}
+	b.ReportMetric(float64(b.N*rooms)/b.Elapsed().Seconds(), "tokens/s")
 }
 
 // BenchmarkCancelToBlocksFree measures from the close of a decode leg's connection to the moment
