@@ -244,6 +244,11 @@ func newRig(t *testing.T, pairs int, change func(*Config)) *rig {
 }
 
 func (r *rig) join(role string, s script) *fakeWorker {
+	return r.joinWith(role, s, func(*Worker) {})
+}
+
+// joinWith is join of a worker that is otherwise.
+func (r *rig) joinWith(role string, s script, change func(*Worker)) *fakeWorker {
 	f := newFake(r.T, s)
 	addr := strings.TrimPrefix(f.server.URL, "http://")
 	name := role
@@ -254,6 +259,7 @@ func (r *rig) join(role string, s script) *fakeWorker {
 	if role == RolePrefill {
 		w.Link = "127.0.0.1:9"
 	}
+	change(&w)
 	var err error
 	if f.id, err = r.g.Join(r.Context(), w); err != nil {
 		r.Fatal(err)

@@ -47,7 +47,9 @@ func NewText(f *gguf.File) (*ModelText, error) {
 }
 
 // TextOf is the Text of a model wherever it lies. It keeps nothing of c open.
-func TextOf(c *checkpoint.Checkpoint) *ModelText { return &ModelText{tok: c.Tokenizer, chat: c.Template} }
+func TextOf(c *checkpoint.Checkpoint) *ModelText {
+	return &ModelText{tok: c.Tokenizer, chat: c.Template}
+}
 
 var errNoTemplate = &chat.Refused{Reason: "this model has no chat template; use /v1/completions"}
 
