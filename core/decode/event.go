@@ -87,7 +87,8 @@ type Result struct {
 	Room     room.ID
 	Branch   int32 // that of the item
 	OK       bool
-	Finished bool // that was the last token: stop condition met or MaxNew reached
+	Finished bool       // that was the last token: stop condition met or MaxNew reached
+	Cause    room.Cause // not OK: if it is known to be another than Internal
 	// Key names all tokens of the room up to the one that the item fed, if that is the last of a
 	// block: the next key of the chain that the Request began. Zero otherwise, of a branch that is
 	// not 0, and of a room that uses no cache.

@@ -76,6 +76,8 @@ func (c *Core) stepDone(now time.Duration, results []Result, out *Effects) {
 		switch {
 		case e.phase == Draining:
 			c.endIfQuiet(now, e, out)
+		case !r.OK && r.Cause != room.NoCause:
+			c.fail(now, e, room.Fail(r.Cause), out)
 		case !r.OK:
 			c.fail(now, e, room.Fail(room.Internal), out)
 		case e.phase == Generating:

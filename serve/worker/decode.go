@@ -140,7 +140,7 @@ func (n *decodeNode) stepDone(j *job) decode.Event {
 		case j.err != nil:
 			p.entry.why = j.err.Error()
 		case p.dead:
-			p.entry.why = whyDead
+			r.Cause, p.entry.why = room.ClientError, whyDead
 		case p.generate:
 			n.w.metrics.Output.Inc()
 			p.entry.push(p.branch, p.id, p.piece)
