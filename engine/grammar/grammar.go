@@ -1,57 +1,185 @@
 package grammar
 
 import (
-	"errors"
+	"container/list"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"sync"
 
 	"baton/engine/tokenizer"
 )
 
+// cacheMost is how many grammars a Cache keeps. A full one has 10 MiB of states and masks (see
+// liveMost, maskBytesMost), a usual one less than 1.
+const cacheMost = 32
+
 // Grammar is a compiled Spec for one vocabulary. It is safe for use by several goroutines: its
 // states share what was computed once.
-type Grammar struct{}
+type Grammar struct {
+	words int
+	begin *live
+
+	mu sync.Mutex
+	m  matcher // guarded by mu
+}
 
 // Compile builds the automaton of s over the tokens of tok. s must have passed Validate; the
 // error says what Validate would, or what the vocabulary lacks. It takes milliseconds to tens of
 // them (the vocabulary is put in order each time: who compiles often uses a Cache), so it does
 // not belong on the loop of a worker.
 func Compile(s *Spec, tok *tokenizer.Tokenizer) (*Grammar, error) {
-	return nil, errors.New("grammar: not yet")
+	return compile(s, newVocabulary(tok))
+}
+
+func compile(s *Spec, v *vocabulary) (*Grammar, error) {
+	n, err := s.build()
+	if err != nil {
+		return nil, fmt.Errorf("grammar: %w", err)
+	}
+	if len(v.ends) == 0 {
+		return nil, fmt.Errorf("grammar: the vocabulary has no end token, so an answer could not end")
+	}
+	m, err := n.settle(&v.has)
+	if err != nil {
+		if _, without := n.settle(allBytes()); without == nil {
+			err = fmt.Errorf("%s: every text that fits needs bytes for which the vocabulary has no tokens", s.Kind)
+		}
+		return nil, fmt.Errorf("grammar: %w", err)
+	}
+	g := &Grammar{words: v.words, m: matcher{machine: m, vocabulary: v, found: make(bitmap, v.words)}}
+	g.begin = m.begin()
+	return g, nil
 }
 
 // Words returns the length that a mask needs: a bit per token of the vocabulary.
-func (g *Grammar) Words() int { return 0 }
+func (g *Grammar) Words() int { return g.words }
 
 // Start returns the state before the first token.
-func (g *Grammar) Start() *State { return nil }
+func (g *Grammar) Start() *State { return &State{g: g, at: g.begin} }
 
 // State is where a generation stands in its grammar. It depends on the tokens pushed alone: who
 // pushes the same ids into a Grammar of the same Spec and vocabulary, anywhere, has the same
 // state. One goroutine at a time.
-type State struct{}
+type State struct {
+	g     *Grammar
+	at    *live
+	ended bool // an end token was pushed
+}
 
 // Allowed writes the mask of the tokens that may follow: bit id%64 of mask[id/64]. End tokens
 // are set exactly where the text so far is complete; other control tokens never. mask has
 // Words() words at least, those beyond are cleared. Before the end at least one bit is set; after
 // an end token was pushed none is.
-func (s *State) Allowed(mask []uint64) {}
+func (s *State) Allowed(mask []uint64) {
+	clear(mask)
+	if s.ended {
+		return
+	}
+	s.g.mu.Lock()
+	defer s.g.mu.Unlock()
+	m := &s.g.m
+	m.tidy()
+	s.at = m.masked(s.at)
+	if s.at.mask != nil {
+		copy(mask, s.at.mask)
+	}
+	for _, id := range s.at.few {
+		bitmap(mask).add(id)
+	}
+	if s.at.accept {
+		for _, id := range m.ends {
+			bitmap(mask).add(id)
+		}
+	}
+}
 
 // Push moves on by a token. False, and no change, if it was not allowed.
-func (s *State) Push(id int32) bool { return false }
+func (s *State) Push(id int32) bool {
+	if s.ended {
+		return false
+	}
+	s.g.mu.Lock()
+	defer s.g.mu.Unlock()
+	m := &s.g.m
+	for _, e := range m.ends {
+		if e == id {
+			s.ended = s.at.accept
+			return s.ended
+		}
+	}
+	text := m.vocabulary.text(id)
+	if text == "" {
+		return false
+	}
+	m.tidy()
+	at := m.adopt(s.at)
+	for i := range len(text) {
+		if at = m.step(at, m.class[text[i]]); at == &dead {
+			return false
+		}
+		at = m.adopt(at) // a state of before may lead to others of before
+	}
+	s.at = at
+	return true
+}
 
 // Done says whether nothing but an end token may follow (or one was pushed already).
-func (s *State) Done() bool { return false }
+func (s *State) Done() bool { return s.ended || s.at.accept && len(s.at.places) == 0 }
 
 // Clone returns an independent copy: for the next choice of the same prompt.
-func (s *State) Clone() *State { return nil }
+func (s *State) Clone() *State {
+	c := *s
+	return &c
+}
 
 // Cache keeps the grammars that a worker used last. It is safe for use by several goroutines;
 // two that ask for one Spec at the same time compile it once.
-type Cache struct{}
+type Cache struct {
+	v *vocabulary
+
+	mu    sync.Mutex
+	byKey map[[sha256.Size]byte]*list.Element // guarded by mu
+	order list.List                           // guarded by mu; of *entry, the last used in front
+}
+
+type entry struct {
+	key  [sha256.Size]byte
+	once sync.Once
+	g    *Grammar
+	err  error
+}
 
 // NewCache returns a cache of grammars over the tokens of tok. It puts the vocabulary in order
 // (tens of milliseconds), once for all that it compiles.
-func NewCache(tok *tokenizer.Tokenizer) *Cache { return &Cache{} }
+func NewCache(tok *tokenizer.Tokenizer) *Cache {
+	return &Cache{v: newVocabulary(tok), byKey: map[[sha256.Size]byte]*list.Element{}}
+}
 
 // Get returns the grammar of s, compiled now or before. It may take milliseconds to tens of
 // them: not for the loop of a worker.
-func (c *Cache) Get(s *Spec) (*Grammar, error) { return nil, errors.New("grammar: not yet") }
+func (c *Cache) Get(s *Spec) (*Grammar, error) {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("grammar: %w", err)
+	}
+	e := c.entry(sha256.Sum256(text))
+	e.once.Do(func() { e.g, e.err = compile(s, c.v) })
+	return e.g, e.err
+}
+
+func (c *Cache) entry(key [sha256.Size]byte) *entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at, ok := c.byKey[key]; ok {
+		c.order.MoveToFront(at)
+		return at.Value.(*entry)
+	}
+	e := &entry{key: key}
+	c.byKey[key] = c.order.PushFront(e)
+	if c.order.Len() > cacheMost {
+		last := c.order.Back()
+		delete(c.byKey, c.order.Remove(last).(*entry).key)
+	}
+	return e
+}

@@ -2,6 +2,8 @@ package grammar
 
 import (
 	"encoding/json"
+	"fmt"
+	"unicode/utf8"
 )
 
 // Kind says which form a Spec has.
@@ -14,6 +16,23 @@ const (
 	KindRegex    Kind = "regex"       // a text that Regex matches as a whole
 	KindChoice   Kind = "choice"      // one of Choice
 	KindSequence Kind = "sequence"    // Parts, one after the other
+)
+
+// Bounds of a Spec. (Those of schemas and expressions stand where these are read.)
+const (
+	// ChoiceMax is how many texts a choice may have, ChoiceBytesMax how many bytes in all.
+	ChoiceMax      = 4096
+	ChoiceBytesMax = 128 << 10
+	// PartsMax bounds the parts of a sequence, those inside alternatives included: a request may
+	// have 128 tools (OpenAI), each with a schema and some text around it.
+	PartsMax = 2048
+	// PartsDepthMax bounds alternatives inside alternatives.
+	PartsDepthMax = 8
+	// RepeatMax bounds how often a part may stand.
+	RepeatMax = 1024
+	// TextBytesMax bounds one literal text, UntilBytesMax the end of one that is free.
+	TextBytesMax  = 16 << 10
+	UntilBytesMax = 256
 )
 
 // Spec says what a generation has to look like. It travels from the gateway to the workers as
@@ -44,4 +63,168 @@ type Part struct {
 // Validate returns "" if s can be compiled, otherwise a sentence that names what is wrong (in a
 // schema: the keyword and its JSON pointer) and what is allowed. It needs no vocabulary and
 // takes milliseconds, also for hostile input.
-func (s *Spec) Validate() (message string) { return "" }
+func (s *Spec) Validate() (message string) {
+	n, err := s.build()
+	if err == nil {
+		_, err = n.settle(allBytes())
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func allBytes() *[256]bool {
+	var has [256]bool
+	for i := range has {
+		has[i] = true
+	}
+	return &has
+}
+
+// build makes the automaton of s; its rule 0 is the whole.
+func (s *Spec) build() (*net, error) {
+	n := newNet()
+	top := n.newRule("the whole")
+	b := newBuilder(n)
+	start, err := s.start(b)
+	if err != nil {
+		return nil, err
+	}
+	n.rules[top].start = start
+	if err := n.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Kind, err)
+	}
+	return n, nil
+}
+
+func (s *Spec) start(b *builder) (int32, error) {
+	b.loose = s.Loose
+	switch s.Kind {
+	case KindObject:
+		return b.members(nil, nil, b.anyValue()), nil
+	case KindSchema:
+		r, err := b.document(s.Schema, s.Loose)
+		if err != nil {
+			return 0, fmt.Errorf("json_schema: %w", err)
+		}
+		return b.call(r, end), nil
+	case KindRegex:
+		at, err := b.regex(s.Regex, regexForm{max: -1}, end)
+		if err != nil {
+			return 0, fmt.Errorf("regex: %w", err)
+		}
+		return at, nil
+	case KindChoice:
+		return s.choice(b)
+	case KindSequence:
+		if len(s.Parts) == 0 {
+			return 0, fmt.Errorf("sequence: it has no parts, needed is at least one")
+		}
+		q := sequence{builder: b, loose: s.Loose}
+		at, err := q.parts(s.Parts, 0, end)
+		if err != nil {
+			return 0, fmt.Errorf("sequence: %w", err)
+		}
+		return at, nil
+	}
+	return 0, fmt.Errorf("the kind of a grammar is %s, allowed are json_object, json_schema, regex, choice and sequence", quote(string(s.Kind)))
+}
+
+func (s *Spec) choice(b *builder) (int32, error) {
+	if len(s.Choice) == 0 || len(s.Choice) > ChoiceMax {
+		return 0, fmt.Errorf("choice: it has %d texts, allowed are 1 to %d", len(s.Choice), ChoiceMax)
+	}
+	n := 0
+	for i, c := range s.Choice {
+		if n += len(c); n > ChoiceBytesMax {
+			return 0, fmt.Errorf("choice: its texts have more than %d bytes", ChoiceBytesMax)
+		}
+		if !utf8.ValidString(c) {
+			return 0, fmt.Errorf("choice: text %d is not valid UTF-8", i)
+		}
+	}
+	return b.texts(s.Choice, end), nil
+}
+
+// sequence builds parts.
+type sequence struct {
+	*builder
+	loose bool
+	count int
+}
+
+func (q *sequence) parts(list []Part, depth int, to int32) (int32, error) {
+	if depth > PartsDepthMax {
+		return 0, fmt.Errorf("alternatives nest deeper than %d levels", PartsDepthMax)
+	}
+	for i := len(list) - 1; i >= 0; i-- {
+		if q.count++; q.count > PartsMax {
+			return 0, fmt.Errorf("it has more than %d parts", PartsMax)
+		}
+		at, err := q.part(&list[i], depth, to)
+		if err != nil {
+			return 0, fmt.Errorf("part %d: %w", i, err)
+		}
+		to = at
+	}
+	return to, nil
+}
+
+func (q *sequence) part(p *Part, depth int, to int32) (int32, error) {
+	if p.Min == 0 && p.Max == 0 {
+		return q.once(p, depth, to)
+	}
+	if p.Min < 0 || p.Max < p.Min || p.Max > RepeatMax {
+		return 0, fmt.Errorf("it stands %d to %d times, allowed are 0 to %d", p.Min, p.Max, RepeatMax)
+	}
+	start, err := q.once(p, depth, end)
+	if err != nil {
+		return 0, err
+	}
+	return q.repeat(q.ruleOf("a part", start), p.Min, p.Max, to), nil
+}
+
+func (q *sequence) once(p *Part, depth int, to int32) (int32, error) {
+	set := 0
+	for _, is := range []bool{p.Text != "", len(p.Schema) > 0, p.Regex != "", p.Until != "", len(p.Any) > 0} {
+		if is {
+			set++
+		}
+	}
+	if set != 1 {
+		return 0, fmt.Errorf("%d of text, schema, regex, until and any are set, needed is exactly one", set)
+	}
+	switch {
+	case p.Text != "":
+		if len(p.Text) > TextBytesMax || !utf8.ValidString(p.Text) {
+			return 0, fmt.Errorf("its text has %d bytes, allowed are %d of valid UTF-8", len(p.Text), TextBytesMax)
+		}
+		return q.net.text(p.Text, to), nil
+	case len(p.Schema) > 0:
+		r, err := q.document(p.Schema, q.loose)
+		if err != nil {
+			return 0, fmt.Errorf("schema: %w", err)
+		}
+		return q.call(r, to), nil
+	case p.Regex != "":
+		return q.regex(p.Regex, regexForm{max: -1}, to)
+	case p.Until != "":
+		if len(p.Until) > UntilBytesMax || !utf8.ValidString(p.Until) {
+			return 0, fmt.Errorf("its until has %d bytes, allowed are %d of valid UTF-8", len(p.Until), UntilBytesMax)
+		}
+		return q.until(p.Until, to), nil
+	}
+	if len(p.Any) > branchesMost {
+		return 0, fmt.Errorf("it has %d alternatives, allowed are %d", len(p.Any), branchesMost)
+	}
+	starts := make([]int32, len(p.Any))
+	for i := range p.Any {
+		at, err := q.parts(p.Any[i], depth+1, to)
+		if err != nil {
+			return 0, fmt.Errorf("alternative %d: %w", i, err)
+		}
+		starts[i] = at
+	}
+	return q.split(starts...), nil
+}

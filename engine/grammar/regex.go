@@ -1,0 +1,242 @@
+package grammar
+
+import (
+	"fmt"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// regexBytesMost bounds a regular expression's text.
+	regexBytesMost = 4096
+	// regexStepsMost bounds its program: counted repetitions are written out.
+	regexStepsMost = 8192
+)
+
+// regexForm says how a regular expression is used.
+type regexForm struct {
+	json     bool // what it matches stands inside a JSON string
+	search   bool // it may match a part of the text
+	min, max int  // characters; max -1: no bound
+}
+
+// formats are the formats of strings, as expressions that match as a whole; "" says nothing of
+// the form. They accept a part of what the RFCs do, and nothing else.
+var formats = map[string]string{
+	"date":      datePattern,
+	"time":      timePattern,
+	"date-time": datePattern + "T" + timePattern,
+	"duration":  `P(?:\d{1,4}W|(?:\d{1,4}Y(?:\d{1,2}M(?:\d{1,2}D)?)?|\d{1,2}M(?:\d{1,2}D)?|\d{1,3}D)(?:T(?:` + dayPattern + `))?|T(?:` + dayPattern + `))`,
+	"uuid":      `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`,
+	"email":     `[A-Za-z0-9_+-]{1,20}(?:\.[A-Za-z0-9_+-]{1,20}){0,2}@` + hostPattern,
+	"hostname":  hostPattern,
+	"ipv4":      `(?:` + bytePattern + `\.){3}` + bytePattern,
+	"ipv6":      `(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}|(?:[0-9a-f]{1,4}:){1,6}:[0-9a-f]{1,4}|::1|::`,
+	"uri":       `https?://` + hostPattern + `(?::[1-9]\d{0,3})?(?:/[A-Za-z0-9._~-]{0,40}){0,10}(?:\?[A-Za-z0-9._~=&-]{0,80})?(?:#[A-Za-z0-9._~-]{0,40})?`,
+	"byte":      `(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?`,
+	"binary":    "", "password": "", "path": "", "int32": "", "int64": "", "float": "", "double": "",
+}
+
+const (
+	datePattern = `(?:\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))` +
+		`|(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)`
+	timePattern = `(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)`
+	dayPattern  = `\d{1,2}H(?:\d{1,2}M(?:\d{1,2}S)?)?|\d{1,2}M(?:\d{1,2}S)?|\d{1,2}S`
+	bytePattern = `(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`
+	// hostPattern has labels shorter than DNS allows, so that the whole is never too long.
+	hostPattern = `[A-Za-z0-9](?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?(?:\.[A-Za-z](?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?){1,4}`
+)
+
+func formatNames() string {
+	var list []string
+	for name := range formats {
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+// regex returns the start of what pattern matches, after which to comes.
+func (b *builder) regex(pattern string, form regexForm, to int32) (int32, error) {
+	if len(pattern) > regexBytesMost {
+		return 0, fmt.Errorf("the expression has %d bytes, allowed are %d", len(pattern), regexBytesMost)
+	}
+	re, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return 0, fmt.Errorf("the expression %s is none that is supported (RE2 syntax): %w", quote(pattern), err)
+	}
+	if n := regexSize(re); n > regexStepsMost {
+		return 0, fmt.Errorf("the expression %s is too large: its repetitions written out have more than %d steps", quote(pattern), regexStepsMost)
+	}
+	if form.search {
+		any := &syntax.Regexp{Op: syntax.OpStar, Sub: []*syntax.Regexp{{Op: syntax.OpAnyChar}}}
+		re = &syntax.Regexp{Op: syntax.OpConcat, Sub: []*syntax.Regexp{any, re, any}}
+	}
+	prog, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		return 0, fmt.Errorf("the expression %s: %w", quote(pattern), err)
+	}
+	w := regexWalk{builder: b, prog: prog, form: form, to: to, holes: map[regexPlace]int32{}, sets: make([]set, len(prog.Inst))}
+	start := w.at(regexPlace{pc: uint32(prog.Start), begin: true})
+	for len(w.todo) > 0 && b.err == nil {
+		p := w.todo[len(w.todo)-1]
+		w.todo = w.todo[:len(w.todo)-1]
+		if err := w.visit(p); err != nil {
+			return 0, fmt.Errorf("the expression %s: %w", quote(pattern), err)
+		}
+	}
+	return start, nil
+}
+
+// regexSize is about how many steps a program of re has.
+func regexSize(re *syntax.Regexp) int {
+	n := 1 + len(re.Rune)/2
+	for _, s := range re.Sub {
+		n += regexSize(s)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Max, re.Min+1, 1)
+	}
+	return min(n, regexStepsMost+1)
+}
+
+// regexWalk turns a program over characters into nodes over bytes. What a place in the program
+// means also depends on whether the text has begun, or must end, and on its length if that is
+// bounded.
+type regexWalk struct {
+	*builder
+	prog  *syntax.Prog
+	form  regexForm
+	to    int32
+	holes map[regexPlace]int32
+	sets  []set // by instruction
+	todo  []regexPlace
+}
+
+type regexPlace struct {
+	pc         uint32
+	begin, fin bool // nothing was read so far; nothing may be read any more
+	count      int32
+}
+
+func (w *regexWalk) at(p regexPlace) int32 {
+	if h, ok := w.holes[p]; ok {
+		return h
+	}
+	h := w.hole()
+	w.holes[p] = h
+	w.todo = append(w.todo, p)
+	return h
+}
+
+func (w *regexWalk) visit(p regexPlace) error {
+	hole := w.holes[p]
+	in := &w.prog.Inst[p.pc]
+	next := p
+	next.pc = in.Out
+	switch in.Op {
+	case syntax.InstAlt, syntax.InstAltMatch:
+		other := p
+		other.pc = in.Arg
+		w.fill(hole, w.at(next), w.at(other))
+	case syntax.InstCapture, syntax.InstNop:
+		w.fill(hole, w.at(next))
+	case syntax.InstEmptyWidth:
+		switch syntax.EmptyOp(in.Arg) {
+		case syntax.EmptyBeginText:
+			if !p.begin {
+				return nil
+			}
+		case syntax.EmptyEndText:
+			next.fin = true
+		default:
+			return fmt.Errorf(`\b, \B and ^ and $ at lines are not supported, only at the whole text`)
+		}
+		w.fill(hole, w.at(next))
+	case syntax.InstMatch:
+		if int(p.count) >= w.form.min {
+			w.fill(hole, w.to)
+		}
+	case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
+		if p.fin || w.form.max >= 0 && int(p.count) >= w.form.max {
+			return nil
+		}
+		next.begin = false
+		if most := max(w.form.min, w.form.max); int(p.count) < most {
+			next.count++
+		}
+		if w.sets[p.pc] == nil {
+			w.sets[p.pc] = runesOf(in)
+		}
+		w.fill(hole, w.class(w.sets[p.pc], w.form.json, w.at(next)))
+	}
+	return nil
+}
+
+// runesOf returns the characters that an instruction takes.
+func runesOf(in *syntax.Inst) set {
+	switch in.Op {
+	case syntax.InstRuneAny:
+		return everyRune
+	case syntax.InstRuneAnyNotNL:
+		return everyRune.without('\n')
+	}
+	if len(in.Rune) != 1 {
+		return in.Rune
+	}
+	r := in.Rune[0]
+	out := []rune{r}
+	if syntax.Flags(in.Arg)&syntax.FoldCase != 0 {
+		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+			out = append(out, f)
+		}
+	}
+	slices.Sort(out)
+	var s set
+	for _, r := range out {
+		s = append(s, r, r)
+	}
+	return s
+}
+
+// until returns the start of any text up to and with the first s, which is not empty.
+func (b *builder) until(s string, to int32) int32 {
+	want := []rune(s)
+	if strings.ContainsRune(s, utf8.RuneError) && !utf8.ValidString(s) {
+		b.fail("until is not valid UTF-8")
+		return end
+	}
+	holes := make([]int32, len(want))
+	for i := range holes {
+		holes[i] = b.hole()
+	}
+	letters := slices.Clone(want)
+	slices.Sort(letters)
+	letters = slices.Compact(letters)
+	for i := range want {
+		starts := []int32{b.class(everyRune.without(letters...), false, holes[0])}
+		for _, r := range letters {
+			next := to
+			if n := overlap(want, want[:i], r); n < len(want) {
+				next = holes[n]
+			}
+			starts = append(starts, b.class(set{r, r}, false, next))
+		}
+		b.fill(holes[i], starts...)
+	}
+	return holes[0]
+}
+
+// overlap returns how many characters at the end of seen and r are the beginning of want.
+func overlap(want, seen []rune, r rune) int {
+	text := append(slices.Clone(seen), r)
+	for n := min(len(want), len(text)); n > 0; n-- {
+		if slices.Equal(want[:n], text[len(text)-n:]) {
+			return n
+		}
+	}
+	return 0
+}
