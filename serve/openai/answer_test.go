@@ -3,10 +3,12 @@ package openai
 import (
 	"encoding/json"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 
 	"baton/core/room"
+	"baton/engine/chat/reply"
 	"baton/engine/sample"
 )
 
@@ -17,6 +19,14 @@ func answerOf(e Endpoint, change func(*Request)) *Answer {
 		change(r)
 	}
 	return &Answer{ID: "id", Model: "m", Fingerprint: "fp_1", Created: 1, Request: r, Prompts: [][]int32{{1, 2}, {3}}}
+}
+
+// callIDs are drawn, each once.
+var callIDs = regexp.MustCompile(`call_[0-9a-f]{24}`)
+
+func echoing(a *Answer) *Answer {
+	a.Request.N, a.Echoes = 2, []string{"one ", "two "}
+	return a
 }
 
 func bare(a *Answer) *Answer {
@@ -35,6 +45,8 @@ func TestShapes(t *testing.T) {
 		return string(b)
 	}
 	p := Piece{Text: "a<b", IDs: []int32{7}}
+	talk := []reply.Delta{{Reasoning: "hm"}, {Reasoning: "m"}, {Call: &reply.CallDelta{Name: "f"}}, {Call: &reply.CallDelta{Arguments: `{"a":`}},
+		{Call: &reply.CallDelta{Arguments: `1}`}}, {Call: &reply.CallDelta{Index: 1, Name: "g"}}, {Call: &reply.CallDelta{Index: 1, Arguments: "{}"}}}
 	rows := []struct{ name, got, want string }{
 		{"chat", text(answerOf(Chat, nil).Whole([]Piece{{Text: "a<b", Finish: "stop"}}, Count(2, 1, 0))),
 			`{"id":"id","object":"chat.completion","created":1,"model":"m","system_fingerprint":"fp_1","choices":[{"index":0,"message":{"role":"assistant","content":"a<b"},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":2,"completion_tokens":1,"total_tokens":3,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}}}` + "\n"},
@@ -52,6 +64,18 @@ func TestShapes(t *testing.T) {
 		{"fingerprint unknown", text(bare(answerOf(Chat, nil)).Opening(0)),
 			`data: {"id":"id","object":"chat.completion.chunk","created":1,"model":"m","system_fingerprint":null,"choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}` + "\n\n"},
 		{"held back", text(answerOf(Completion, nil).Chunk(&Piece{IDs: []int32{7}}, true)), ""},
+		{"tool call", text(answerOf(Chat, nil).Whole([]Piece{{Deltas: talk, Finish: FinishCalls}}, Count(2, 1, 0))),
+			`{"id":"id","object":"chat.completion","created":1,"model":"m","system_fingerprint":"fp_1","choices":[{"index":0,"message":{"role":"assistant","content":null,"reasoning_content":"hmm","tool_calls":[{"id":"call_X","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}},{"id":"call_X","type":"function","function":{"name":"g","arguments":"{}"}}]},"logprobs":null,"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":2,"completion_tokens":1,"total_tokens":3,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}}}` + "\n"},
+		{"call beside content", text(answerOf(Chat, nil).Whole([]Piece{{Deltas: append([]reply.Delta{{Content: "a"}}, talk[2]), Finish: FinishCalls}}, Count(2, 1, 0))),
+			`{"id":"id","object":"chat.completion","created":1,"model":"m","system_fingerprint":"fp_1","choices":[{"index":0,"message":{"role":"assistant","content":"a","tool_calls":[{"id":"call_X","type":"function","function":{"name":"f","arguments":""}}]},"logprobs":null,"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":2,"completion_tokens":1,"total_tokens":3,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}}}` + "\n"},
+		{"streamed parts", text(answerOf(Chat, ids).Chunk(&Piece{Deltas: talk[1:4], IDs: []int32{7}}, false)),
+			`data: {"id":"id","object":"chat.completion.chunk","created":1,"model":"m","system_fingerprint":"fp_1","choices":[{"index":0,"delta":{"reasoning_content":"m"},"logprobs":null,"finish_reason":null,"token_ids":[7]}]}` + "\n\n" +
+				`data: {"id":"id","object":"chat.completion.chunk","created":1,"model":"m","system_fingerprint":"fp_1","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_X","type":"function","function":{"name":"f","arguments":""}}]},"logprobs":null,"finish_reason":null}]}` + "\n\n" +
+				`data: {"id":"id","object":"chat.completion.chunk","created":1,"model":"m","system_fingerprint":"fp_1","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\":"}}]},"logprobs":null,"finish_reason":null}]}` + "\n\n"},
+		{"stop token", text(answerOf(Chat, nil).Chunk(&Piece{Finish: "stop", Matched: "x", MatchedToken: new(int32(0))}, false)),
+			`data: {"id":"id","object":"chat.completion.chunk","created":1,"model":"m","system_fingerprint":"fp_1","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop","stop_reason":0}]}` + "\n\n"},
+		{"echo", text(echoing(answerOf(Completion, nil)).Chunk(&Piece{Choice: 3, IDs: []int32{7}}, true)),
+			`data: {"id":"id","object":"text_completion","created":1,"model":"m","system_fingerprint":"fp_1","choices":[{"index":3,"text":"two ","logprobs":null,"finish_reason":null}]}` + "\n\n"},
 		{"closing", text(answerOf(Chat, nil).Closing(Count(2, 1, 0))), "data: [DONE]\n\n"},
 		{"closing with usage", text(answerOf(Chat, usage).Closing(Count(2, 1, 0))),
 			`data: {"id":"id","object":"chat.completion.chunk","created":1,"model":"m","system_fingerprint":"fp_1","choices":[],"usage":{"prompt_tokens":2,"completion_tokens":1,"total_tokens":3,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}}}` + "\n\ndata: [DONE]\n\n"},
@@ -59,7 +83,7 @@ func TestShapes(t *testing.T) {
 			`data: {"error":{"message":"m","type":"server_error","param":null,"code":"internal","request_id":"r"}}` + "\n\n"},
 	}
 	for _, row := range rows {
-		if row.got != row.want {
+		if got := callIDs.ReplaceAllString(row.got, "call_X"); got != row.want {
 			t.Errorf("%s:\n got %s\nwant %s", row.name, row.got, row.want)
 		}
 	}

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -294,6 +295,16 @@ func TestTokenizeRefusesWhatItsEndpointRefuses(t *testing.T) {
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{"messages":[{"role":"user","content":"hi"}],"stop":["a"],"n":1}`), true)
 	f.Add([]byte(`{"prompt":[[1,2],[3]],"logprobs":3,"seed":-1}`), false)
+	for _, x := range fieldsOfRequests { // every field, right and wrong
+		make := chatBody
+		if x.e == Completion {
+			make = textBody
+		}
+		for _, v := range append(x.good[:1:1], x.values...) {
+			f.Add([]byte(make(x.with+`,"`+x.name+`":`+v)), x.e == Chat)
+		}
+	}
+	f.Add([]byte(`{"messages":[{"role":"assistant","reasoning_content":"r","tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"x"}]}`), true)
 	f.Add([]byte(`{"prompt":"x","stream":true,"stream_options":{"include_usage":true},"top_k":1e2}`), false)
 	f.Fuzz(func(t *testing.T, body []byte, isChat bool) {
 		e := Completion
@@ -312,9 +323,20 @@ func FuzzRequest(f *testing.F) {
 			}
 			return
 		}
+		if r.N < 1 || r.N > ChoicesMax || len(r.Tools) > ToolsMax || len(r.Chat.Tools) > len(r.Tools) || len(r.BadWords) > BadWordsMax || (r.FormatParam != "") != (r.Params.Grammar != nil) {
+			t.Fatalf("out of bounds: %+v", r)
+		}
+		if r.ToolUse == ToolNamed && !slices.ContainsFunc(r.Tools, func(t Tool) bool { return t.Name == r.ToolName }) || r.ToolUse == ToolRequired && len(r.Tools) == 0 {
+			t.Fatalf("a call of no tool: %+v", r)
+		}
+		if r.CheckContext(10, Capacity{Context: TokensMax, Pool: TokensMax}) == nil {
+			if param, message := r.Params.Validate(lim.Vocab); param != "" {
+				t.Fatalf("the engine refuses %s: %s", param, message)
+			}
+		}
 		p := r.Params
 		if !(p.Temperature >= 0 && p.Temperature <= 2 && p.TopP > 0 && p.TopP <= 1 && p.MinP >= 0 && p.MinP <= 1) ||
-			p.MaxTokens < 0 || p.TopK < 0 || p.Logprobs < -1 || p.Logprobs > 20 || len(p.Stop) > StopMax || len(p.StopIDs) > StopIDsMax {
+			p.MaxTokens < 1 && e == Completion || p.TopK < 0 || p.Logprobs < -1 || p.Logprobs > 20 || len(p.Stop) > StopMax || len(p.StopIDs) > StopIDsMax {
 			t.Fatalf("out of bounds: %+v", p)
 		}
 		if e == Chat && len(r.Chat.Messages) == 0 || e == Completion && len(r.Prompts) == 0 {
