@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -29,19 +30,21 @@ func (m Moment) String() string { return momentNames[m] }
 
 // Ask is one request of the test.
 type Ask struct {
-	Messages any           // the chat's messages, as JSON wants them
-	Want     string        // the right answer
-	Stream   bool          // server-sent events or one body
-	Deadline time.Duration // sent as X-Request-Timeout
-	Leave    Moment        // when the client goes away
-	Delay    time.Duration // AfterDelay: how long after sending
-	Token    int           // AtToken: after how many pieces
+	Messages any            // the chat's messages, as JSON wants them
+	Fields   map[string]any // further fields of the request's body
+	Want     string         // the right answer
+	Stream   bool           // server-sent events or one body
+	Deadline time.Duration  // sent as X-Request-Timeout
+	Leave    Moment         // when the client goes away
+	Delay    time.Duration  // AfterDelay: how long after sending
+	Token    int            // AtToken: after how many pieces
 }
 
 // End is how a request ended at the client.
 type End struct {
-	Text   string        // what arrived
+	Text   string        // what arrived of the first choice
 	Finish string        // finish_reason of a complete answer
+	Others []string      // what arrived of the choices after the first
 	Error  string        // type and message of the error, when there was one
 	Left   bool          // the client went away by itself
 	Ends   int           // terminal events seen: must be 1 unless Left
@@ -58,6 +61,7 @@ type apiError struct {
 
 type chunk struct {
 	Choices []struct {
+		Index        int
 		Delta        struct{ Content string }
 		Message      struct{ Content string }
 		FinishReason string `json:"finish_reason"`
@@ -74,7 +78,9 @@ func Do(ctx context.Context, client *http.Client, url string, a Ask) End {
 		t := time.AfterFunc(a.Delay, leave)
 		defer t.Stop()
 	}
-	body, err := json.Marshal(map[string]any{"model": "recall", "messages": a.Messages, "stream": a.Stream, "temperature": 0})
+	fields := map[string]any{"model": "recall", "messages": a.Messages, "stream": a.Stream, "temperature": 0}
+	maps.Copy(fields, a.Fields)
+	body, err := json.Marshal(fields)
 	if err != nil {
 		return End{Broken: err.Error()}
 	}
@@ -117,11 +123,27 @@ func (e *End) read(body io.Reader) {
 		e.Broken = fmt.Sprintf("status %d, body %q: %v", e.Status, b, err)
 	case c.Error != nil:
 		e.Ends, e.Error = 1, c.Error.Type+": "+c.Error.Message
-	case len(c.Choices) == 1 && e.Status == http.StatusOK:
-		e.Ends, e.Text, e.Finish = 1, c.Choices[0].Message.Content, c.Choices[0].FinishReason
+	case len(c.Choices) > 0 && e.Status == http.StatusOK:
+		e.Ends = 1
+		for _, ch := range c.Choices {
+			e.add(ch.Index, ch.Message.Content)
+			e.Finish = ch.FinishReason
+		}
 	default:
 		e.Broken = fmt.Sprintf("status %d, neither answer nor error: %q", e.Status, b)
 	}
+}
+
+// add puts text to one choice of the answer.
+func (e *End) add(choice int, text string) {
+	if choice == 0 {
+		e.Text += text
+		return
+	}
+	for len(e.Others) < choice {
+		e.Others = append(e.Others, "")
+	}
+	e.Others[choice-1] += text
 }
 
 // follow reads server-sent events to the end and holds them to the one-end rule.
@@ -129,6 +151,7 @@ func (e *End) follow(body io.Reader, a Ask, leave func()) {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, 1<<20)
 	pieces, done := 0, false
+	finished := map[int]bool{} // choices
 	for lines.Scan() {
 		data, ok := strings.CutPrefix(lines.Text(), "data: ")
 		if !ok {
@@ -139,8 +162,9 @@ func (e *End) follow(body io.Reader, a Ask, leave func()) {
 		}
 		if data == "[DONE]" {
 			done = true
-			if e.Finish == "" {
-				e.Broken = "[DONE] without a finish reason"
+			e.Ends++
+			if len(finished) == 0 || len(finished) != 1+len(e.Others) {
+				e.Broken = fmt.Sprintf("[DONE] with %d finish reasons for %d choices", len(finished), 1+len(e.Others))
 			}
 			continue
 		}
@@ -156,10 +180,13 @@ func (e *End) follow(body io.Reader, a Ask, leave func()) {
 		for _, ch := range c.Choices {
 			if ch.Delta.Content != "" {
 				pieces++
-				e.Text += ch.Delta.Content
+				e.add(ch.Index, ch.Delta.Content)
 			}
 			if ch.FinishReason != "" {
-				e.Ends, e.Finish = e.Ends+1, ch.FinishReason
+				if finished[ch.Index] {
+					e.Broken = fmt.Sprintf("choice %d finished twice", ch.Index)
+				}
+				finished[ch.Index], e.Finish = true, ch.FinishReason
 			}
 		}
 		if a.Leave == AtToken && pieces >= a.Token {

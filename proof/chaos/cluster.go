@@ -225,6 +225,20 @@ func Descriptors(pid int) int {
 	return len(entries)
 }
 
+// Resident returns how many bytes of memory a process that this test started holds. ok is false
+// when it is gone.
+func Resident(pid int) (bytes int64, ok bool) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return 0, false
+	}
+	var size, resident int64
+	if _, err := fmt.Sscan(string(b), &size, &resident); err != nil {
+		return 0, false
+	}
+	return resident * int64(os.Getpagesize()), true
+}
+
 func get(ctx context.Context, url string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
