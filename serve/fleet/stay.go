@@ -50,7 +50,8 @@ func (p *place) join(ctx context.Context, c *child, line observe.Ready) (*stay, 
 		return nil, err
 	}
 	id, err := g.Join(ctx, gateway.Worker{Name: p.name, Role: p.role, HTTP: line.HTTP, Link: line.Link, Boot: line.Boot,
-		PID: line.PID, ContextTokens: worker.MaxModelLen, KVTokens: worker.Blocks * worker.BlockTokens, Manifest: worker.Manifest})
+		PID: line.PID, ContextTokens: worker.MaxModelLen, KVTokens: worker.Blocks * worker.BlockTokens,
+		Choices: worker.ChoicesMax, Manifest: worker.Manifest})
 	if err != nil {
 		c.leave(p.f.Times.Leave, p.f.Now)
 		return nil, err

@@ -13,6 +13,8 @@
 //	    status with an error, or behind the first byte one error event; never [DONE] behind
 //	    it. What it answers is of one attempt: until its first byte, which for an answer that is
 //	    not streamed is the end of it, another attempt may take the place of one that failed
+//	    The choices of one prompt (n) are of one attempt: one room, one leg at each worker, one
+//	    end; they count as many in admission, and are started anew together
 //	W4  what waits for a slow client is bounded; beyond it the request ends
 //	W5  a room is 63 random bits and sent once to each role
 //	W6  a leg's final event is the last thing that comes from it

@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 
 	"baton/engine/grammar"
 )
@@ -38,7 +39,7 @@ func readFormat(o *object, r *Request) {
 		}
 		r.Params.Grammar, r.FormatParam = spec, f.name
 		if message := spec.Validate(); message != "" {
-			o.bad(f.name, CodeValue, "%s", message)
+			o.bad(f.name, CodeValue, "%s", strings.TrimPrefix(message, f.name+": "))
 		}
 	}
 }
