@@ -79,7 +79,7 @@ func TestBadFlagsAreRefusedByName(t *testing.T) {
 		{[]string{"serve", "--max-running", "65537"}, "--max-running 65537"},
 		{[]string{"serve", "--kv-tokens", "3"}, "--kv-tokens 3: want at least 16"},
 		{[]string{"serve", "--chunk-tokens", "17"}, "--chunk-tokens 17: want a multiple of 16"},
-		{[]string{"serve", "--kv", "fp4"}, `--kv "fp4": want bf16 or f32`},
+		{[]string{"serve", "--kv-dtype", "fp4"}, `--kv-dtype: `},
 		{[]string{"serve", "--drain-timeout", "0s"}, "--drain-timeout 0s"},
 		{[]string{"serve", "--sse-keepalive", "0"}, "--sse-keepalive 0s: want at least 100ms, or a negative time"},
 		{[]string{"serve", "--sse-keepalive", "99ms"}, "--sse-keepalive 99ms: want at least 100ms"},
@@ -137,7 +137,7 @@ func TestBadFlagsAreRefusedByName(t *testing.T) {
 func TestWorkersGetWhatTheFleetWasGiven(t *testing.T) {
 	f := serveFlags{prefill: 1, decode: 1, threads: 3, model: "m.gguf", kv: "f32", level: "debug", batch: 5, running: 7, chunkTokens: 64, aheadTokens: 32, kvTokens: 99}
 	got := strings.Join(f.workerArgs("decode", "decode-0"), " ")
-	want := "worker --role decode --name decode-0 --model m.gguf --log-level debug --threads 3 --kv-tokens 99 --workers 2 --kv f32 --chunk-tokens 64 --ahead-tokens 32 --max-running 5 --max-queued-requests 7 --child"
+	want := "worker --role decode --name decode-0 --model m.gguf --log-level debug --threads 3 --kv-tokens 99 --workers 2 --kv-dtype f32 --chunk-tokens 64 --ahead-tokens 32 --max-running 5 --max-queued-requests 7 --child"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

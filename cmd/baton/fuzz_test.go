@@ -106,7 +106,7 @@ func FuzzShow(f *testing.F) {
 // and what they take is within the bounds that a fleet could serve with.
 func FuzzFlags(f *testing.F) {
 	for _, s := range []string{
-		"--unified --threads 4", "--prefill -1", "--unified=2 --prefill -1 --decode 1", "--prefill 0 --decode -1", "--listen :8000 --kv f32", "--body-bytes 99999999999999999999", "--chunk-tokens 17 --max-batch 0",
+		"--unified --threads 4", "--prefill -1", "--unified=2 --prefill -1 --decode 1", "--prefill 0 --decode -1", "--listen :8000 --kv-dtype f32", "--body-bytes 99999999999999999999", "--chunk-tokens 17 --max-batch 0",
 		"--request-timeout 1h2m --drain-timeout 0s --sse-keepalive -1s", "--kv-tokens=15 x", "--unified=0 --", "--listen [::1 --model \x00",
 	} {
 		f.Add(s)

@@ -40,6 +40,7 @@ type serveFlags struct {
 	timeout, drain, keepalive      time.Duration
 	bodyBytes                      int64
 	canary, noPrefixCache          bool
+	deterministic                  bool
 	record                         string
 }
 
@@ -109,7 +110,7 @@ Twice: everything stops at once. Exit codes: 0 every request ended, 1 some did n
 	fl.Lookup("unified").NoOptDefVal = "1"
 	fl.IntVar(&f.threads, "threads", 0, "engine threads per worker (default: cores / workers, at least 1)")
 	fl.IntVar(&f.kvTokens, "kv-tokens", 0, "tokens in each worker's KV pool (default: all workers' pools share half of the memory that is free)")
-	fl.StringVar(&f.kv, "kv", "bf16", "number format of the KV cache: bf16 or f32")
+	fl.StringVar(&f.kv, "kv-dtype", "bf16", kvHelp)
 	fl.IntVar(&f.chunkTokens, "chunk-tokens", 512, "prompt tokens per engine step")
 	fl.IntVar(&f.aheadTokens, "ahead-tokens", worker.AheadDefault, aheadHelp)
 	fl.IntVar(&f.batch, "max-batch", 32, "requests that one worker computes at the same time")
@@ -120,6 +121,7 @@ Twice: everything stops at once. Exit codes: 0 every request ended, 1 some did n
 	fl.DurationVar(&f.keepalive, "sse-keepalive", 15*time.Second, "silence of a stream after which a comment is sent, at least 100ms; negative, as -1s: never")
 	fl.Int64Var(&f.bodyBytes, "body-bytes", openai.BodyBytesMax, "largest request body")
 	fl.BoolVar(&f.noPrefixCache, "no-prefix-cache", false, "workers compute every prompt anew, as if nobody had asked it before")
+	fl.BoolVar(&f.deterministic, "deterministic", false, deterministicHelp)
 	fl.BoolVar(&f.canary, "canary", false, "workers fill free blocks with a pattern and check it (slow)")
 	fl.StringVar(&f.record, "record", "", "`DIR` for traces of all decisions, a file per process, for \"baton replay\"")
 	fl.StringVar(&f.level, "log-level", "info", "debug, info, warn or error")
@@ -150,6 +152,9 @@ func (f *serveFlags) check() error {
 	if err := checkListen("listen", f.listen); err != nil {
 		return err
 	}
+	if err := checkKV(f.kv); err != nil {
+		return err
+	}
 	switch {
 	case f.unified > 0 && f.prefill+f.decode > 0:
 		return fmt.Errorf("--unified=%d beside --prefill %d and --decode %d: choose one way to serve", f.unified, f.prefill, f.decode)
@@ -159,8 +164,6 @@ func (f *serveFlags) check() error {
 		return fmt.Errorf("--kv-tokens %d: want at least %d, or 0 for what the memory allows", f.kvTokens, room.BlockTokens)
 	case f.chunkTokens%room.BlockTokens != 0:
 		return fmt.Errorf("--chunk-tokens %d: want a multiple of %d", f.chunkTokens, room.BlockTokens)
-	case f.kv != "bf16" && f.kv != "f32":
-		return fmt.Errorf("--kv %q: want bf16 or f32", f.kv)
 	case f.timeout <= 0 || f.timeout > leg.LeftMax:
 		return fmt.Errorf("--request-timeout %v: want more than 0s, at most %v", f.timeout, leg.LeftMax)
 	case f.drain <= 0:
@@ -171,6 +174,14 @@ func (f *serveFlags) check() error {
 		return fmt.Errorf("--body-bytes %d: want %d to %d, which is what all bodies under way may have together", f.bodyBytes, bodyBytesLeast, int64(door.BytesMax))
 	}
 	return kernel.Check() // of the environment that workers inherit
+}
+
+// checkKV refuses a number format of the KV cache that no worker has.
+func checkKV(name string) error {
+	if _, err := kernel.ParseKVType(name); err != nil {
+		return fmt.Errorf("--kv-dtype: %w", err)
+	}
+	return nil
 }
 
 // checkNamed refuses --record "": a variable that was not set records nothing, unnoticed.
@@ -269,12 +280,15 @@ func (f *serveFlags) workerArgs(role, name string) []string {
 		threads = fleet.Threads(f.workers())
 	}
 	args := []string{"worker", "--role", role, "--name", name, "--model", f.model, "--log-level", f.level,
-		"--threads", strconv.Itoa(threads), "--kv-tokens", strconv.Itoa(f.kvTokens), "--workers", strconv.Itoa(f.workers()), "--kv", f.kv,
+		"--threads", strconv.Itoa(threads), "--kv-tokens", strconv.Itoa(f.kvTokens), "--workers", strconv.Itoa(f.workers()), "--kv-dtype", f.kv,
 		"--chunk-tokens", strconv.Itoa(f.chunkTokens), "--ahead-tokens", strconv.Itoa(f.aheadTokens), "--max-running", strconv.Itoa(f.batch),
 		// A worker holds at most what the gateway lets run; then only the gateway refuses.
 		"--max-queued-requests", strconv.Itoa(f.running), "--child"}
 	if f.noPrefixCache {
 		args = append(args, "--no-prefix-cache")
+	}
+	if f.deterministic {
+		args = append(args, "--deterministic")
 	}
 	if f.canary {
 		args = append(args, "--canary")

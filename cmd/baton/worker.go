@@ -64,7 +64,7 @@ Twice: everything stops at once.`,
 			if err := noZero(&c.Sizes); err != nil {
 				return err
 			}
-			if err := cmp.Or(checkListen("http", c.HTTP), checkListen("link", c.Link)); err != nil {
+			if err := cmp.Or(checkListen("http", c.HTTP), checkListen("link", c.Link), checkKV(c.Sizes.KV)); err != nil {
 				return err
 			}
 			if c.Secret, err = secret(c.Role); err != nil {
@@ -101,7 +101,8 @@ Twice: everything stops at once.`,
 	fl.IntVar(&c.Sizes.MaxQueued, "max-queued-requests", worker.QueuedDefault, "rooms that may wait; more get 429")
 	fl.IntVar(&c.Sizes.ChunkTokens, "chunk-tokens", worker.ChunkDefault, "prompt tokens per engine step")
 	fl.IntVar(&c.Sizes.AheadTokens, "ahead-tokens", worker.AheadDefault, aheadHelp)
-	fl.StringVar(&c.Sizes.KV, "kv", "bf16", "number format of the KV cache: bf16 or f32")
+	fl.StringVar(&c.Sizes.KV, "kv-dtype", "bf16", kvHelp)
+	fl.BoolVar(&c.Deterministic, "deterministic", false, deterministicHelp)
 	fl.BoolVar(&c.NoPrefixCache, "no-prefix-cache", false, "compute every prompt anew, as if nobody had asked it before")
 	fl.BoolVar(&c.Canary, "canary", false, "fill free blocks with a pattern and check it (slow)")
 	fl.DurationVar(&c.Grace, "grace", worker.GraceDefault, "how long live rooms may go on at the end; 0 ends them at once")
@@ -111,6 +112,14 @@ Twice: everything stops at once.`,
 	fl.MarkHidden("child")
 	return cmd
 }
+
+// kvHelp and deterministicHelp say what one gets, and for what.
+const (
+	kvHelp = "number `FORMAT` of the KV cache: bf16, f32 (twice the memory) or q8_0 (half of it, and half to move; a little\n" +
+		"less exact). All workers must have the same"
+	deterministicHelp = "one family of kernels for prompts and answers, so that an answer that was cut goes on with the same\n" +
+		"tokens on any worker; slower prompts on CPUs with AMX, no difference elsewhere"
+)
 
 // aheadHelp teaches what the number trades.
 var aheadHelp = fmt.Sprintf("output tokens a request has KV memory for ahead: fewer let more run at once; when memory is short "+

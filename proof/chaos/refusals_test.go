@@ -144,7 +144,7 @@ func TestFlagsThatCannotServeAreRefusedBeforeAnythingStarts(t *testing.T) {
 		{"serve --max-batch 5000", "--max-batch 5000: want 1 to 4096"},
 		{"serve --max-running 0", "--max-running 0: want 1 to 65536"},
 		{"serve --max-queued-requests -5", "--max-queued-requests -5: want 0 to 65536"},
-		{"serve --kv fp4", `--kv "fp4": want bf16 or f32`},
+		{"serve --kv-dtype fp4", `--kv-dtype: `},
 		{"serve --request-timeout 0s", "--request-timeout 0s: want more than 0s"},
 		{"serve --request-timeout soon", `"soon" for "--request-timeout"`},
 		{"serve --drain-timeout -1s", "--drain-timeout -1s: want more than 0s"},
@@ -221,7 +221,7 @@ func TestWorkersThatDoNotMatchRefuseEachOther(t *testing.T) {
 		{"secret", otherSecret, nil, []string{"(secret)", "does not know this fleet's secret", "the same one", prefill.Link}},
 		{"model", secret, []string{"--model", other}, []string{"(manifest)", "model: " + here + " here, " + there + " there",
 			`"model":"` + here + `"`, `"model":"` + there + `"`, "the same model file", prefill.Link}},
-		{"kv", secret, []string{"--kv", "f32"}, []string{"(manifest)", "dtype: f32 here, bf16 there", `"dtype":"f32"`, `"dtype":"bf16"`, prefill.Link}},
+		{"kv", secret, []string{"--kv-dtype", "f32"}, []string{"(manifest)", "dtype: f32 here, bf16 there", `"dtype":"f32"`, `"dtype":"bf16"`, prefill.Link}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			decode := startWorker(t, row.secret, append([]string{"--role", "decode"}, row.args...)...)
