@@ -16,7 +16,7 @@ func TestTheEngineIsMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != 2 || got[0].Test != "pp4" || got[1].Test != "tg2x2" {
+	if len(got) != 2 || got[0].Test != "pp4" || got[1].Test != "tg2" || got[1].Batch != 2 {
 		t.Fatalf("results %+v", got)
 	}
 	for _, r := range got {

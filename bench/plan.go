@@ -5,17 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"baton/engine/kernel"
 )
 
-// Plan says what to measure. The order of results is that of Threads, and of Tests within it.
+// Plan says what to measure. The order of results is that of Threads, of Tests within it, and of Batches within that.
 type Plan struct {
 	Model   string   // what results call the model
-	Tests   []string // ppN, tgN or tgNxB, as model.Bench takes them
+	Bytes   int64    // of the model's file, for the table
+	Tests   []string // ppN, tgN, or tgNxB, which is tgN with a batch of its own
 	Threads []int    // of the engine; all tests are measured with each
+	Batches []int    // sequences that tgN generates at once; empty means one
 	Repeat  int      // runs of each test that count
 }
 
@@ -30,6 +35,9 @@ const (
 // TestsDefault are what llama.cpp's own benchmark is usually quoted with.
 func TestsDefault() []string { return []string{"pp512", "tg64"} }
 
+// BatchMax is the largest batch, as model.Bench takes it.
+const BatchMax = 256
+
 // ThreadsDefault shows the engine alone and what a second thread adds.
 func ThreadsDefault() []int { return []int{1, 2} }
 
@@ -42,6 +50,10 @@ func (p *Plan) Check() error {
 		return errors.New("bench: --tests is empty; want a list as pp512,tg64,tg64x8")
 	}
 	for _, t := range p.Tests {
+		_, b, _ := strings.Cut(t, "x")
+		if n, err := strconv.Atoi(b); b != "" && (err != nil || n > BatchMax) {
+			return fmt.Errorf("bench: --tests %q: a batch of %s, want 1 to %d", t, b, BatchMax)
+		}
 		if !testName.MatchString(t) {
 			return fmt.Errorf("bench: --tests %q: want ppN (a prompt of N tokens), tgN (N tokens one by one) or tgNxB (of B sequences at once), as pp512, tg64 or tg64x8", t)
 		}
@@ -54,13 +66,18 @@ func (p *Plan) Check() error {
 			return fmt.Errorf("bench: --threads %d: want 1 to %d", n, kernel.TeamMax)
 		}
 	}
+	for _, n := range p.Batches {
+		if n < 1 || n > BatchMax {
+			return fmt.Errorf("bench: --batch %d: want 1 to %d", n, BatchMax)
+		}
+	}
 	if p.Repeat < 1 || p.Repeat > RepeatMax {
 		return fmt.Errorf("bench: --repeat %d: want 1 to %d", p.Repeat, RepeatMax)
 	}
 	return nil
 }
 
-// Measure runs one test once and returns tokens per second.
+// Measure runs one test once and returns tokens per second. The test is ppN, tgN, or tgNxB for B sequences at once.
 type Measure func(test string, threads int) (tokensPerSecond float64, err error)
 
 // Run measures the plan and tells progress what it does, a line for each run. When ctx ends it
@@ -70,29 +87,62 @@ func (p *Plan) Run(ctx context.Context, measure Measure, progress io.Writer) ([]
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	results := make([]Result, 0, len(p.Threads)*len(p.Tests))
+	var results []Result
 	for _, threads := range p.Threads {
 		for _, test := range p.Tests {
-			speed, err := p.one(ctx, measure, test, threads, progress)
-			if err != nil {
-				return results, err
+			for _, t := range p.batches(test) {
+				r, err := p.one(ctx, measure, t, threads, progress)
+				if err != nil {
+					return results, err
+				}
+				results = append(results, r)
 			}
-			results = append(results, Result{p.Model, test, threads, speed})
 		}
 	}
 	return results, nil
 }
 
+// batched is a test with its batch.
+type batched struct {
+	test  string
+	batch int
+}
+
+// batches returns the batches that a test is measured with.
+func (p *Plan) batches(test string) []batched {
+	if name, b, ok := strings.Cut(test, "x"); ok {
+		n, _ := strconv.Atoi(b) // Check has read it
+		return []batched{{name, n}}
+	}
+	if len(p.Batches) == 0 || strings.HasPrefix(test, "pp") {
+		return []batched{{test, 1}}
+	}
+	var list []batched
+	for _, n := range p.Batches {
+		list = append(list, batched{test, n})
+	}
+	return list
+}
+
+// name is what Measure calls it.
+func (t batched) name() string {
+	if t.batch == 1 {
+		return t.test
+	}
+	return fmt.Sprintf("%sx%d", t.test, t.batch)
+}
+
 // one measures one test with one number of threads (B1).
-func (p *Plan) one(ctx context.Context, measure Measure, test string, threads int, progress io.Writer) (float64, error) {
+func (p *Plan) one(ctx context.Context, measure Measure, t batched, threads int, progress io.Writer) (Result, error) {
+	test := t.name()
 	speeds := make([]float64, 0, p.Repeat)
 	for run := range 1 + p.Repeat {
 		if err := ctx.Err(); err != nil {
-			return 0, fmt.Errorf("bench: stopped before run %d of %s: %w", run, test, err)
+			return Result{}, fmt.Errorf("bench: stopped before run %d of %s: %w", run, test, err)
 		}
 		speed, err := measure(test, threads)
 		if err != nil {
-			return 0, fmt.Errorf("bench: %s, threads %d: %w", test, threads, err)
+			return Result{}, fmt.Errorf("bench: %s, threads %d: %w", test, threads, err)
 		}
 		which := fmt.Sprintf("run %d of %d", run, p.Repeat)
 		if run == 0 {
@@ -102,7 +152,20 @@ func (p *Plan) one(ctx context.Context, measure Measure, test string, threads in
 		}
 		fmt.Fprintf(progress, "%s, %s, threads %d, %s: %.1f tokens/s\n", p.Model, test, threads, which, speed)
 	}
-	return median(speeds), nil
+	return Result{Model: p.Model, Test: t.test, Threads: threads, Batch: t.batch,
+		TokensPerSecond: median(speeds), Spread: spread(speeds), Bytes: p.Bytes}, nil
+}
+
+// spread is the standard deviation; of one run, 0.
+func spread(v []float64) float64 {
+	mean, sum := 0.0, 0.0
+	for _, x := range v {
+		mean += x / float64(len(v))
+	}
+	for _, x := range v {
+		sum += (x - mean) * (x - mean)
+	}
+	return math.Sqrt(sum / float64(max(1, len(v)-1)))
 }
 
 // median sorts v, which is not empty; of an even number it is the mean of the middle two.

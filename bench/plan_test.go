@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +28,35 @@ func (s *script) measure(test string, threads int) (float64, error) {
 	return s.speeds[n%len(s.speeds)], nil
 }
 
+func result(test string, threads, batch int, speed float64) Result {
+	return Result{Model: "m", Test: test, Threads: threads, Batch: batch, TokensPerSecond: speed}
+}
+
+// A batch is measured by generation alone, and a test's own counts for it alone.
+func TestEveryBatchIsMeasured(t *testing.T) {
+	s := &script{speeds: []float64{1}}
+	p := Plan{Model: "m", Tests: []string{"pp8", "tg4", "tg2x3"}, Threads: []int{1}, Batches: []int{1, 8}, Repeat: 1}
+	got, err := p.Run(t.Context(), s.measure, io.Discard)
+	want := []Result{result("pp8", 1, 1, 1), result("tg4", 1, 1, 1), result("tg4", 1, 8, 1), result("tg2", 1, 3, 1)}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("results %+v, %v; want %+v", got, err, want)
+	}
+	if calls := []string{"pp8/1", "pp8/1", "tg4/1", "tg4/1", "tg4x8/1", "tg4x8/1", "tg2x3/1", "tg2x3/1"}; !slices.Equal(s.calls, calls) {
+		t.Errorf("the engine was asked for %v, want %v", s.calls, calls)
+	}
+}
+
+func TestTheSpreadIsTheStandardDeviation(t *testing.T) {
+	for _, tt := range []struct {
+		v    []float64
+		want float64
+	}{{[]float64{5}, 0}, {[]float64{4, 4}, 0}, {[]float64{1, 3}, math.Sqrt2}, {[]float64{2, 4, 6}, 2}} {
+		if got := spread(tt.v); math.Abs(got-tt.want) > 1e-12 {
+			t.Errorf("spread of %v is %g, want %g", tt.v, got, tt.want)
+		}
+	}
+}
+
 func plan() Plan {
 	return Plan{Model: "m", Tests: []string{"pp512", "tg64"}, Threads: []int{1, 2}, Repeat: 3}
 }
@@ -46,7 +76,7 @@ func TestAFigureIsTheMedianBehindAWarmUp(t *testing.T) {
 		s := &script{speeds: tt.speeds}
 		p := Plan{Model: "m", Tests: []string{"tg64"}, Threads: []int{2}, Repeat: tt.repeat}
 		got, err := p.Run(t.Context(), s.measure, io.Discard)
-		if err != nil || !slices.Equal(got, []Result{{"m", "tg64", 2, tt.want}}) {
+		if err != nil || len(got) != 1 || got[0].Spread < 0 || got[0].TokensPerSecond != tt.want || got[0].Test != "tg64" || got[0].Threads != 2 || got[0].Batch != 1 {
 			t.Errorf("%d runs of %v: %+v, %v; want %v", tt.repeat, tt.speeds, got, err, tt.want)
 		}
 		if len(s.calls) != 1+tt.repeat {
@@ -62,7 +92,7 @@ func TestEveryTestIsMeasuredWithEveryNumberOfThreads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Result{{"m", "pp512", 1, 1}, {"m", "tg64", 1, 1}, {"m", "pp512", 2, 1}, {"m", "tg64", 2, 1}}
+	want := []Result{result("pp512", 1, 1, 1), result("tg64", 1, 1, 1), result("pp512", 2, 1, 1), result("tg64", 2, 1, 1)}
 	if !slices.Equal(got, want) {
 		t.Errorf("results %+v, want %+v", got, want)
 	}
@@ -138,6 +168,10 @@ func TestAWrongPlanIsRefusedWhole(t *testing.T) {
 		{func(p *Plan) { p.Tests = []string{"tg0"} }, []string{`"tg0"`, "tgN"}},
 		{func(p *Plan) { p.Tests = []string{"pp64x8"} }, []string{`"pp64x8"`, "tgNxB"}},
 		{func(p *Plan) { p.Tests = []string{""} }, []string{`""`, "ppN"}},
+		{func(p *Plan) { p.Tests = []string{"tg4x257"} }, []string{`"tg4x257"`, "257", "1 to 256"}},
+		{func(p *Plan) { p.Tests = []string{"tg4x99999999999999999999"} }, []string{"1 to 256"}},
+		{func(p *Plan) { p.Batches = []int{8, 0} }, []string{"--batch 0", "1 to 256"}},
+		{func(p *Plan) { p.Batches = []int{257} }, []string{"--batch 257"}},
 		{func(p *Plan) { p.Threads = nil }, []string{"--threads is empty", "1 to 256"}},
 		{func(p *Plan) { p.Threads = []int{1, 0} }, []string{"--threads 0", "1 to 256"}},
 		{func(p *Plan) { p.Threads = []int{-1} }, []string{"--threads -1"}},

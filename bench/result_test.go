@@ -6,7 +6,10 @@ import (
 	"testing"
 )
 
-var printed = []Result{{"recall", "pp512", 1, 12345.67}, {"recall", "tg64", 2, 987.654}}
+var printed = []Result{
+	{Model: "recall", Test: "pp512", Threads: 1, Batch: 1, TokensPerSecond: 12345.67, Spread: 3.456, Bytes: 3 << 19},
+	{Model: "recall", Test: "tg64", Threads: 2, Batch: 8, TokensPerSecond: 987.654, Bytes: 5 << 29},
+}
 
 // The names of the fields are what scripts read.
 func TestJSONIsAListOfPlainRows(t *testing.T) {
@@ -15,12 +18,14 @@ func TestJSONIsAListOfPlainRows(t *testing.T) {
     "model": "recall",
     "test": "pp512",
     "threads": 1,
+    "batch": 1,
     "tokens_per_second": 12345.67
   },
   {
     "model": "recall",
     "test": "tg64",
     "threads": 2,
+    "batch": 8,
     "tokens_per_second": 987.654
   }
 ]
@@ -36,9 +41,10 @@ func TestJSONIsAListOfPlainRows(t *testing.T) {
 }
 
 func TestTheTableLinesUp(t *testing.T) {
-	const want = "MODEL   TEST   THREADS  TOKENS/S\n" +
-		"recall  pp512  1        12345.7\n" +
-		"recall  tg64   2        987.7\n"
+	const want = "| model  |     size | threads | batch |  test |             t/s |\n" +
+		"| ------ | -------: | ------: | ----: | ----: | --------------: |\n" +
+		"| recall | 1.50 MiB |       1 |     1 | pp512 | 12345.67 ± 3.46 |\n" +
+		"| recall | 2.50 GiB |       2 |     8 |  tg64 |   987.65 ± 0.00 |\n"
 	var b strings.Builder
 	if err := WriteTable(&b, printed); err != nil || b.String() != want {
 		t.Errorf("%v\n%s", err, b.String())

@@ -38,23 +38,33 @@ func newBenchEngine() *cobra.Command {
 		Use:   "engine",
 		Short: "Measure the engine alone: prompt and generation speed",
 		Long: `Engine measures tokens per second without workers or network:
-  ppN    computes a prompt of N tokens
-  tgN    generates N tokens one by one; tgNxB generates B sequences in one batch
-Each test runs --repeat times after one run to warm up; the median counts. One thread is
-timed by its CPU clock where the system has one, several by the clock on the wall.
+  ppN    computes a prompt of N tokens: how soon a first token comes
+  tgN    generates N tokens one by one: how fast the rest follows
+Generation is measured with each --batch, the number of sequences that one step generates
+for: the figure counts the tokens of all, so it shows what serving many at once gains.
+Everything is measured with each of --threads.
 
-Progress goes to standard error, results to standard output. Ctrl-C ends after the run
-under way and prints what is complete; a second one ends at once.`,
+Each test runs --repeat times after one run to warm up; the median counts, and the table
+has the standard deviation behind it. One thread is timed by its CPU clock where the
+system has one, several by the clock on the wall: close what else runs. Generation is
+bound by memory: tokens/s times the model's size is near what the machine can read.
+
+--json prints a list of {model, test, threads, batch, tokens_per_second}. KERNELS=avx2
+and the like choose an older kind of processor. Progress goes to standard error, results
+to standard output. Ctrl-C ends after the run under way and prints what is complete; a
+second one ends at once.`,
 		Example: `  baton bench engine --model smollm2 --threads 2
-  baton bench engine --model model.gguf --tests pp512,tg64,tg64x8 --threads 1,2,4 --json`,
+  baton bench engine --model model.gguf --tests pp512,tg64 --batch 1,2,4,8,16 --threads 1,2
+  baton bench engine --model model.gguf --json > figures.json`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error { return benchEngine(p, asJSON) },
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&p.Model, "model", store.Recall, "`NAME|PATH`: recall (embedded), smollm2, hf:OWNER/REPO/FILE, or a GGUF file")
 	fl.IntSliceVar(&p.Threads, "threads", bench.ThreadsDefault(), "engine threads; all tests are measured with each `N`")
+	fl.IntSliceVar(&p.Batches, "batch", []int{1}, "sequences that one step of tgN generates for; tgN is measured with each `N`")
 	fl.IntVar(&p.Repeat, "repeat", bench.RepeatDefault, "runs per test")
-	fl.StringSliceVar(&p.Tests, "tests", bench.TestsDefault(), "what to measure")
+	fl.StringSliceVar(&p.Tests, "tests", bench.TestsDefault(), "what to measure: ppN, tgN")
 	fl.BoolVar(&asJSON, "json", false, "print a JSON list")
 	return cmd
 }

@@ -59,6 +59,7 @@ func archTables() []*table {
 		softmaxPage: [kvTypes]func(*float32, int, int, int) float32{softmaxPageAVX2, softmaxPageAVX2, softmaxPageAVX2},
 		storeKV:     storeKVAVX2,
 		storeQ8:     storeQ8Vec,
+		read:        readAVX2,
 	}
 	tables := []*table{t}
 	if !x.HasAVX512F || !x.HasAVX512BW || !x.HasAVX512VL || !x.HasAVX512DQ {

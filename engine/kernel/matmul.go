@@ -32,6 +32,7 @@ type table struct {
 	softmaxPage [kvTypes]func(s *float32, stride, pages, tokens int) float32
 	roundLines  func(x *float32, lines int)                                   // of queries, if pairs
 	storeKV     func(page unsafe.Pointer, token int, k, v *float32, dims int) // KVBF16
+	read        func(p unsafe.Pointer, lines int)                             // a multiple of 4 lines of 64 bytes
 	storeQ8     func(page unsafe.Pointer, token int, k, v *float32, dims int) // KVQ8_0
 }
 
@@ -113,6 +114,7 @@ func genericTable() *table {
 		softmaxPage: [kvTypes]func(*float32, int, int, int) float32{softmaxPageGo, softmaxPageGo, softmaxPageGo},
 		storeKV:     storeKVGo,
 		storeQ8:     storeQ8Go,
+		read:        readGo,
 	}
 }
 

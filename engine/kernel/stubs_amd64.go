@@ -1106,6 +1106,9 @@ func maxOfAVX2(x *float32, n int) float32
 func dotAVX2(a *float32, b *float32, n int) float32
 
 //go:noescape
+func readAVX2(p unsafe.Pointer, lines int)
+
+//go:noescape
 func pause()
 
 //go:noescape

@@ -535,6 +535,31 @@ loop_1:
 	VZEROUPPER
 	RET
 
+// func readAVX2(p unsafe.Pointer, lines int)
+//
+// lines of 64 bytes, a multiple of 4.
+TEXT ·readAVX2(SB), NOSPLIT, $0-16
+	MOVQ p+0(FP), SI
+	MOVQ lines+8(FP), CX
+lines_1:
+	PREFETCHT0 4096(SI)
+	PREFETCHT0 4160(SI)
+	PREFETCHT0 4224(SI)
+	PREFETCHT0 4288(SI)
+	VMOVDQU 0(SI), Y0
+	VMOVDQU 32(SI), Y1
+	VMOVDQU 64(SI), Y2
+	VMOVDQU 96(SI), Y3
+	VMOVDQU 128(SI), Y4
+	VMOVDQU 160(SI), Y5
+	VMOVDQU 192(SI), Y6
+	VMOVDQU 224(SI), Y7
+	ADDQ $256, SI
+	SUBQ $4, CX
+	JNZ lines_1
+	VZEROUPPER
+	RET
+
 // func pause()
 //
 // One look of a spin loop.

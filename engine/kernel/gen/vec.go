@@ -18,6 +18,7 @@ func vecKernels(f *file) {
 	addScale(f)
 	maxOf(f)
 	dot(f)
+	read(f)
 	f.begin("pause", "One look of a spin loop.", nil, "")
 	f.p("PAUSE")
 	f.p("RET")
@@ -28,6 +29,24 @@ func vecKernels(f *file) {
 	f.p("MOVL BX, ret+0(FP)")
 	f.p("RET")
 	constants(f)
+}
+
+// read loads memory and does nothing with it.
+func read(f *file) {
+	params := []param{{"p", "unsafe.Pointer"}, {"lines", "int"}}
+	f.begin("readAVX2", "lines of 64 bytes, a multiple of 4.", params, "")
+	f.load(params, "SI", "CX")
+	loop := f.label("lines")
+	for off := 0; off < 256; off += 64 {
+		f.p("PREFETCHT0 %d(SI)", aheadQuant+off)
+	}
+	for off := 0; off < 256; off += 32 {
+		f.p("VMOVDQU %d(SI), Y%d", off, off/32)
+	}
+	f.p("ADDQ $256, SI")
+	f.p("SUBQ $4, CX")
+	f.p("JNZ %s", loop)
+	f.end()
 }
 
 // expTable are the constants of exp, each repeated to 64 bytes: limits, log2(e), ln 2 in two parts, the polynomial
