@@ -10,8 +10,10 @@ import (
 	"baton/core/room"
 	"baton/engine/chat"
 	"baton/engine/checkpoint"
+	"baton/engine/grammar"
 	"baton/engine/model"
 	"baton/engine/recall"
+	"baton/engine/sample"
 	"baton/engine/weights/gguf"
 	"baton/serve/leg"
 	"baton/serve/observe"
@@ -71,6 +73,14 @@ func crowd(t *testing.T, w *Worker, r *rand.Rand, n int) (all []leg.Request) {
 		q.Params.Stop = []string{"no word that it knows"}
 		if i%2 == 1 {
 			q.Params.Temperature = 1
+		}
+		switch i % 4 { // what looks back at output goes on looking
+		case 1:
+			q.Params.PresencePenalty, q.Params.FrequencyPenalty, q.Params.RepetitionPenalty = 0.5, 0.1, 1.1
+		case 2:
+			q.Params.MinTokens, q.Params.LogitBias = crowdOutput, []sample.Bias{{ID: 300, Add: 2}}
+		case 3:
+			q.Params.MinTokens, q.Params.Grammar = crowdOutput, &grammar.Spec{Kind: grammar.KindRegex, Regex: "([a-zA-Z]+[ .])*"}
 		}
 		if len(q.Tokens)+crowdOutput > crowdTokens {
 			t.Fatalf("a prompt of %d tokens is too long for the test", len(q.Tokens))

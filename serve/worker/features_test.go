@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"baton/core/room"
 	"baton/engine/chat"
 	"baton/engine/checkpoint"
+	"baton/engine/grammar"
 	"baton/engine/sample"
 	"baton/serve/leg"
 )
@@ -124,6 +126,45 @@ func features(t testing.TB) []feature {
 					}
 				}
 			}},
+		{name: "a JSON object", change: func(p *sample.Params) { free(p); p.Grammar = &grammar.Spec{Kind: grammar.KindObject} }},
+		{name: "a JSON schema", change: func(p *sample.Params) {
+			p.Temperature, p.Seed, p.MaxTokens = 0.6, 2, 80
+			p.Grammar = &grammar.Spec{Kind: grammar.KindSchema, Schema: json.RawMessage(
+				`{"type":"object","properties":{"name":{"enum":["Rita","Edgar"]},"n":{"type":"integer","minimum":10,"maximum":99},"ok":{"type":"boolean"}},"required":["name","n","ok"],"additionalProperties":false}`)}
+		}, check: func(t *testing.T, _ [][]leg.Line, text []string, end *leg.End) {
+			var v struct {
+				Name string
+				N    int
+				OK   *bool
+			}
+			if err := json.Unmarshal([]byte(text[0]), &v); err != nil || end.Finish != "stop" || v.N < 10 || v.N > 99 || v.OK == nil {
+				t.Errorf("%q %s: %v", text[0], end.Finish, err)
+			}
+		}},
+		{name: "a regular expression", change: func(p *sample.Params) {
+			free(p)
+			p.Grammar = &grammar.Spec{Kind: grammar.KindRegex, Regex: `[A-Z][a-z]{3,6} (is|was) [0-9]{2}\.`}
+		}, check: texts(func(s string) bool {
+			return !regexp.MustCompile(`^[A-Z][a-z]{3,6} (is|was) [0-9]{2}\.$`).MatchString(s)
+		})},
+		{name: "a choice", change: func(p *sample.Params) {
+			free(p)
+			p.Grammar = &grammar.Spec{Kind: grammar.KindChoice, Choice: []string{"acorn timber", "acorn timberland", "jungle ribbon"}}
+		}, check: texts(func(s string) bool { return !strings.HasPrefix(s, "acorn timber") && s != "jungle ribbon" })},
+		{name: "a sequence", change: func(p *sample.Params) {
+			free(p)
+			p.Grammar = &grammar.Spec{Kind: grammar.KindSequence, Parts: []grammar.Part{{Text: "<call>"},
+				{Schema: json.RawMessage(`{"type":"object","properties":{"city":{"enum":["Oslo","Lima"]}},"required":["city"],"additionalProperties":false}`)}, {Text: "</call>"}}}
+		}, check: texts(func(s string) bool { return !strings.HasPrefix(s, "<call>{") || !strings.HasSuffix(s, "}</call>") })},
+		{name: "a grammar with penalties, bias and log-probabilities", change: func(p *sample.Params) {
+			free(p)
+			p.RepetitionPenalty, p.FrequencyPenalty, p.LogitBias, p.Logprobs, p.MinTokens = 1.3, 1, []sample.Bias{{ID: a, Add: 5}}, 3, 12
+			p.Grammar = &grammar.Spec{Kind: grammar.KindRegex, Regex: `[a-z ]{5,60}`}
+		}, check: texts(func(s string) bool { return len(s) < 12 || !strings.Contains(s, "a") })},
+		{name: "three choices of a grammar", n: 3, change: func(p *sample.Params) {
+			free(p)
+			p.Grammar = &grammar.Spec{Kind: grammar.KindRegex, Regex: `[a-z]{3}( [a-z]+){2,4}\.`}
+		}, check: differ},
 		{name: "three choices", n: 3, change: func(p *sample.Params) { free(p); p.Logprobs = 1 }, check: differ},
 		{name: "eight choices that end by themselves", n: 8, change: func(p *sample.Params) { free(p); p.Stop, p.MinTokens = []string{"a", "w"}, 12 }, check: differ},
 		{name: "two choices with all that looks back", n: 2, change: func(p *sample.Params) {

@@ -108,8 +108,8 @@ type call struct {
 	text     string
 	logprobs []sample.TokenLogprob
 	lines    []leg.Line // with output
-	waits    int    // lines that said that the room waits
-	body     string // of a refusal
+	waits    int        // lines that said that the room waits
+	body     string     // of a refusal
 	end      *leg.End
 	err      error
 }

@@ -1,14 +1,17 @@
 package worker
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"baton/core/room"
 	"baton/engine/chat"
 	"baton/engine/checkpoint"
+	"baton/engine/grammar"
 	"baton/engine/recall"
 	"baton/engine/sample"
 	"baton/engine/weights/gguf"
@@ -55,7 +58,7 @@ func conversation(t testing.TB, tpl *chat.Template, r *rand.Rand, facts int) (le
 // The whole way with the real engine: prompts of every length, both KV types, several at once;
 // the pair's tokens and log-probabilities are the unified worker's bit for bit, and right.
 func TestRecallAnswersRightlyThroughAPair(t *testing.T) {
-	for _, kv := range []string{"bf16", "f32"} {
+	for _, kv := range []string{"bf16", "f32", "q8_0"} {
 		t.Run(kv, func(t *testing.T) {
 			set := func(c *Config) { c.Sizes.KV, c.Sizes.ChunkTokens, c.Sizes.MaxRunning = kv, 64, 4 }
 			p, d, u := loadRecall(t, Prefill, set), loadRecall(t, Decode, set), loadRecall(t, Unified, set)
@@ -99,6 +102,70 @@ func TestRecallAnswersRightlyThroughAPair(t *testing.T) {
 			empty(t, p, d, u)
 		})
 	}
+}
+
+// Workers of which one is deterministic, or whose families of kernels differ, are not paired: their
+// bits would differ, and a request that goes on elsewhere would notice.
+func TestADeterministicWorkerWantsItsLike(t *testing.T) {
+	p := loadRecall(t, Prefill)
+	d := loadRecall(t, Decode, func(c *Config) { c.Deterministic = true })
+	q := ask(rand.New(rand.NewPCG(1, 1)), 20, 2, 100)
+	pre, dec := both(t, p, d, q, p.Link())
+	if dec.ended(room.Internal); !strings.Contains(dec.end.Message, "kernels") {
+		t.Errorf("the reason is %q", dec.end.Message)
+	}
+	pre.cancel()
+	empty(t, p, d)
+}
+
+// A conversation finds what it has said itself: the next turn's prompt is the last one's with its
+// answer, and of all that nothing is computed again but the last, incomplete block.
+func TestTheNextTurnFindsTheAnswer(t *testing.T) {
+	p, d, u := loadRecall(t, Prefill), loadRecall(t, Decode), loadRecall(t, Unified)
+	r := rand.New(rand.NewPCG(61, 62))
+	for where, turn := range map[string]func(q leg.Request) *call{
+		"unified": func(q leg.Request) *call { return open(t, u, Decode, q).ended(room.NoCause) },
+		"pair": func(q leg.Request) *call {
+			_, dec := both(t, p, d, q, p.Link())
+			return dec.ended(room.NoCause)
+		},
+	} {
+		q := ask(r, 40, 57, u.served.Vocab)
+		first := turn(q)
+		next := q
+		next.Room = newRoom(r)
+		next.Tokens = append(append(slices.Clone(q.Tokens), first.ids...), 300, 301, 302)
+		second := turn(next)
+		if where == "unified" && second.end.Cached != 96 { // of 40 + 57 + 3; the last token's KV is not there
+			t.Errorf("%s: %d tokens were found, want 96", where, second.end.Cached)
+		}
+		next.Room = newRoom(r)
+		fresh := loadRecall(t, Unified, func(c *Config) { c.NoPrefixCache = true })
+		if want := open(t, fresh, Decode, next).ended(room.NoCause); !slices.Equal(second.ids, want.ids) {
+			t.Errorf("%s: with its answer found it says %v, want %v", where, second.ids, want.ids)
+		}
+	}
+	empty(t, p, d, u)
+}
+
+// A grammar that cannot be compiled is the client's mistake and is refused before the stream, at
+// either worker.
+func TestABadGrammarIsRefused(t *testing.T) {
+	p, u := loadRecall(t, Prefill), loadRecall(t, Unified)
+	for _, g := range []*grammar.Spec{{Kind: "yaml"}, {Kind: grammar.KindRegex, Regex: "("}, {Kind: grammar.KindSchema, Schema: json.RawMessage(`{"type":"strange"}`)}, {}} {
+		for kind, w := range map[string]*Worker{Prefill: p, Decode: u} {
+			q := ask(rand.New(rand.NewPCG(1, 1)), 20, 2, 100)
+			q.Params.Grammar = g
+			c := open(t, w, kind, q).ended(room.ClientError)
+			if c.status != 400 || !strings.Contains(c.end.Message, "grammar") {
+				t.Errorf("%+v: %d %q", g, c.status, c.end.Message)
+			}
+		}
+	}
+	if n := counter(t, u, "baton_grammars_total"); n != 4 {
+		t.Errorf("%v grammars are counted as refused", n)
+	}
+	empty(t, p, u)
 }
 
 // Workers of different KV types must not be paired: the bytes mean something else.
