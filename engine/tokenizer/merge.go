@@ -2,50 +2,70 @@ package tokenizer
 
 import "math/bits"
 
-// mergeTable says what a pair of tokens merges into and how early: open addressing over
-// left<<32|right. It is built once and only read afterwards.
+// mergeTable says what a pair of tokens merges into and how early. It is built once and only
+// read afterwards. A slot of the hash table holds the number of a merge + 1 in its low 22 bits
+// and bits of the pair's hash above; the merges themselves stand in arrays by number, so that
+// half a million of them (Gemma) take 10 MB.
 type mergeTable struct {
-	keys []uint64 // 0 is empty; see pairKey
-	out  []merged
-	mask uint64
+	slots []uint32
+	shift int
+	pairs []uint64 // by number: left<<32 | right
+	ids   []int32  // by number: what they become
+	ranks []int32  // by number: of several possible merges the lowest is done first; nil: the number
 }
 
-// merged is one merge: of several possible ones the lowest rank is done first.
+const (
+	mergesMost = 1<<22 - 1 // what fits into a slot; Gemma has 514,906
+	slotMask   = 1<<22 - 1
+)
+
+// merged is one merge that is possible.
 type merged struct{ rank, id int32 }
 
-// pairKey is never 0.
-func pairKey(left, right int32) uint64 { return uint64(uint32(left)+1)<<32 | uint64(uint32(right)+1) }
-
 func newMergeTable(n int) mergeTable {
-	size := 1 << bits.Len(uint(2*n+1)) // at most half full
-	return mergeTable{keys: make([]uint64, size), out: make([]merged, size), mask: uint64(size - 1)}
+	width := bits.Len(uint(2*n + 1)) // at most half full
+	return mergeTable{slots: make([]uint32, 1<<width), shift: 64 - width, pairs: make([]uint64, 0, n), ids: make([]int32, 0, n)}
 }
 
-func (m *mergeTable) slot(key uint64) uint64 { return key * 0x9e3779b97f4a7c15 >> 20 & m.mask }
+// slot returns where to look first, and the upper bits that a slot of this pair has.
+func (m *mergeTable) slot(pair uint64) (at uint64, tag uint32) {
+	h := (pair ^ pair>>29) * 0x9e3779b97f4a7c15
+	h = (h ^ h>>32) * 0xd6e8feb86659fd93
+	return h >> m.shift, uint32(h) << 22
+}
 
-// add keeps the first of two merges of the same pair.
-func (m *mergeTable) add(left, right, rank, id int32) {
-	key := pairKey(left, right)
-	for i := m.slot(key); ; i = (i + 1) & m.mask {
-		switch m.keys[i] {
-		case key:
-			return
-		case 0:
-			m.keys[i], m.out[i] = key, merged{rank, id}
+// add adds a merge; of several of one pair the first counts, or the last.
+func (m *mergeTable) add(left, right, id int32, last bool) {
+	pair := uint64(uint32(left))<<32 | uint64(uint32(right))
+	number := uint32(len(m.pairs))
+	m.pairs, m.ids = append(m.pairs, pair), append(m.ids, id)
+	at, tag := m.slot(pair)
+	for ; m.slots[at] != 0; at = (at + 1) & uint64(len(m.slots)-1) {
+		if m.pairs[m.slots[at]&slotMask-1] == pair {
+			if last {
+				break
+			}
 			return
 		}
 	}
+	m.slots[at] = tag | (number + 1)
 }
 
 func (m *mergeTable) find(left, right int32) (merged, bool) {
-	key := pairKey(left, right)
-	for i := m.slot(key); ; i = (i + 1) & m.mask {
-		switch m.keys[i] {
-		case key:
-			return m.out[i], true
-		case 0:
+	pair := uint64(uint32(left))<<32 | uint64(uint32(right))
+	at, tag := m.slot(pair)
+	for {
+		s := m.slots[at]
+		if s == 0 {
 			return merged{}, false
 		}
+		if n := s&slotMask - 1; s&^slotMask == tag && m.pairs[n] == pair {
+			if m.ranks != nil {
+				return merged{m.ranks[n], m.ids[n]}, true
+			}
+			return merged{int32(n), m.ids[n]}, true
+		}
+		at = (at + 1) & uint64(len(m.slots)-1)
 	}
 }
 
@@ -69,24 +89,18 @@ func (a candidate) before(b candidate) bool {
 	return a.rank < b.rank || a.rank == b.rank && a.at < b.at
 }
 
-// scanMost is the piece length up to which looking for the best pair anew after each merge is
-// faster than a heap (measured: pieces of up to 30 bytes are). It keeps T3: the work per piece
-// is bounded by a constant.
+// scanMost is the length up to which looking for the best pair anew after each merge is faster
+// than a heap (measured: up to 30 tokens it is). It keeps T3: the work per piece is bounded by
+// a constant.
 const scanMost = 24
 
-// merge appends the tokens of piece: its bytes, merged pair by pair, lowest rank first, leftmost
+// merge appends what the tokens in m.ids become: merged pair by pair, lowest rank first, leftmost
 // first among equals.
-func (m *merger) merge(dst []int32, t *Tokenizer, piece string) []int32 {
-	m.ids = m.ids[:0]
-	for i := 0; i < len(piece); i++ {
-		if id := t.bytes[piece[i]]; id >= 0 {
-			m.ids = append(m.ids, id)
-		}
-	}
+func (m *merger) merge(dst []int32, table *mergeTable) []int32 {
 	if len(m.ids) <= scanMost {
-		return append(dst, m.scan(&t.merges)...)
+		return append(dst, m.scan(table)...)
 	}
-	return m.byHeap(dst, &t.merges)
+	return m.byHeap(dst, table)
 }
 
 func (m *merger) scan(table *mergeTable) []int32 {

@@ -20,7 +20,7 @@ func (t *Tokenizer) StreamKeeping(keep bool) *Stream { return &Stream{t: t, keep
 // Push adds a token and returns the text that is now complete. It allocates only for a piece
 // that is not a whole token.
 func (s *Stream) Push(id int32) string {
-	if !s.t.known(id) || !s.keep && s.t.kind[id].special() {
+	if !s.t.known(id) || !s.keep && s.t.kind[id].Special() {
 		return ""
 	}
 	if len(s.held) == 0 && s.t.whole[id] {

@@ -2,107 +2,38 @@ package tokenizer
 
 import (
 	"slices"
-	"sync/atomic"
 	"unicode/utf8"
+
+	"baton/engine/tokenizer/split"
 )
 
 // Tokenizer is safe for use by several goroutines.
 type Tokenizer struct {
-	text    []string // by id: the bytes that the token stands for; of a special token, its name
-	kind    []kind   // by id
-	whole   []bool   // by id: text is valid UTF-8 by itself
-	byText  map[string]int32
-	merges  mergeTable
-	bytes   [256]int32 // token of a single byte, -1 if the vocabulary lacks it
-	split   splitter
-	wholes  bool           // a piece that is a token is never merged from parts (ignore_merges)
-	reached []atomic.Int32 // by id: does merging the token's own text give the token? 0 not known
+	text  []string // by id: the bytes that the token stands for; of a special token, its name
+	kind  []Kind   // by id
+	whole []bool   // by id: text is valid UTF-8 by itself
 
-	user     *trie // user-defined tokens: found in every text
-	special  *trie // these and the special ones: found if the caller asks
-	bos      int32
-	addBOS   bool
-	eos      []int32 // all that end a generation, ascending
-	mainEOS  int32   // the one that the file names, -1 if none
-	digest   uint64
-	unmapped []byte
-}
+	// From text to tokens: added tokens are cut out, what is between them is normalised, cut
+	// into pieces, and each piece is merged from its symbols.
+	added       *added                         // found in the text as it is; nil: none
+	normalize   func(s string) string          // nil: the text stays as it is
+	addedNormal *added                         // found in the normalised text; nil: none
+	split       split.Func                     // nil: use stage
+	stage       func(atStart bool) split.Stage // nil: each section is one piece; atStart: it begins the text
+	wholes      map[string]int32               // pieces that are never merged from parts (ignore_merges)
+	chars       *charTable                     // token of a single character; nil: symbols are bytes
+	bytes       [256]int32                     // token of a single byte, -1 if the vocabulary lacks it
+	unknown     int32                          // token of a character that the vocabulary lacks, -1: left out
+	fuse        bool                           // several of them in a row are one token
+	merges      mergeTable
+	borders     borders // nil: pieces are not cut any further
+	cache       cache
 
-// kind is what tokenizer.ggml.token_type says about a token.
-type kind uint8
-
-const (
-	kindNormal  kind = 1
-	kindUnknown kind = 2
-	kindControl kind = 3
-	kindUser    kind = 4
-	kindUnused  kind = 5
-	kindByte    kind = 6
-)
-
-// special tokens have no text of their own and are never found in text unless asked for.
-func (k kind) special() bool { return k == kindControl || k == kindUnknown }
-
-const (
-	reachedYes = 1
-	reachedNo  = 2
-)
-
-// Encode returns the tokens of text. With parseSpecial, the names of special tokens inside it
-// become these tokens; without, they are ordinary text (T2). No BOS is added. text need not be
-// valid UTF-8. Bytes that the vocabulary lacks (see MissingBytes) are left out, as the
-// reference implementations do.
-func (t *Tokenizer) Encode(text string, parseSpecial bool) []int32 {
-	return t.AppendEncode(make([]int32, 0, len(text)/4+4), text, parseSpecial)
-}
-
-// AppendEncode is Encode that appends to dst.
-func (t *Tokenizer) AppendEncode(dst []int32, text string, parseSpecial bool) []int32 {
-	added := t.user
-	if parseSpecial {
-		added = t.special
-	}
-	var m merger
-	for len(text) > 0 {
-		at, n, id := added.find(text)
-		for rest := text[:at]; len(rest) > 0; {
-			p := t.split(rest)
-			dst = t.appendPiece(dst, rest[:p], &m)
-			rest = rest[p:]
-		}
-		if n > 0 {
-			dst = append(dst, id)
-		}
-		text = text[at+n:]
-	}
-	return dst
-}
-
-// appendPiece encodes one piece of the pre-tokenizer.
-func (t *Tokenizer) appendPiece(dst []int32, piece string, m *merger) []int32 {
-	id, known := t.byText[piece]
-	if !known {
-		return m.merge(dst, t, piece)
-	}
-	if t.wholes {
-		return append(dst, id)
-	}
-	// A token that merging its own text gives is the answer; for one that merges cannot reach,
-	// or reach otherwise, the merges count. Which it is is found out once per token.
-	switch t.reached[id].Load() {
-	case reachedYes:
-		return append(dst, id)
-	case reachedNo:
-		return m.merge(dst, t, piece)
-	}
-	n := len(dst)
-	dst = m.merge(dst, t, piece)
-	if len(dst) == n+1 && dst[n] == id {
-		t.reached[id].Store(reachedYes)
-	} else {
-		t.reached[id].Store(reachedNo)
-	}
-	return dst
+	bos     int32
+	addBOS  bool
+	eos     []int32 // all that end a generation, ascending
+	mainEOS int32   // the one that the file names, -1 if none
+	digest  uint64
 }
 
 // Decode returns the text of ids; with skipSpecial, special tokens give nothing. Each byte that
@@ -111,7 +42,7 @@ func (t *Tokenizer) appendPiece(dst []int32, piece string, m *merger) []int32 {
 func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	var b []byte
 	for _, id := range ids {
-		if t.known(id) && !(skipSpecial && t.kind[id].special()) {
+		if t.known(id) && !(skipSpecial && t.kind[id].Special()) {
 			b = append(b, t.text[id]...)
 		}
 	}
@@ -147,7 +78,7 @@ func (t *Tokenizer) Text(id int32) string {
 }
 
 // IsSpecial says whether id is a control token (or the unknown token).
-func (t *Tokenizer) IsSpecial(id int32) bool { return t.known(id) && t.kind[id].special() }
+func (t *Tokenizer) IsSpecial(id int32) bool { return t.known(id) && t.kind[id].Special() }
 
 // AddBOS says whether the model wants the token BOS() in front of a prompt.
 func (t *Tokenizer) AddBOS() bool { return t.addBOS }
@@ -166,20 +97,30 @@ func (t *Tokenizer) IsEOS(id int32) bool { return slices.Contains(t.eos, id) }
 
 // MissingBytes returns the bytes for which the vocabulary has no token: SmolLM2 lacks some
 // control characters and the bytes of planes without characters. T1 holds for texts without them.
-func (t *Tokenizer) MissingBytes() []byte { return t.unmapped }
+func (t *Tokenizer) MissingBytes() []byte {
+	var missing []byte
+	for b, id := range t.bytes {
+		if id < 0 {
+			missing = append(missing, byte(b))
+		}
+	}
+	return missing
+}
 
 // CutSpecial cuts text at the name of its first special token: what stands before it, the
 // token, what stands after it. ok is false if there is none.
 func (t *Tokenizer) CutSpecial(text string) (before string, id int32, after string, ok bool) {
-	for from := 0; ; {
-		at, n, id := t.special.find(text[from:])
-		if n == 0 {
-			return text, -1, "", false
+	for _, a := range []*added{t.added, t.addedNormal} {
+		if a == nil {
+			continue
 		}
-		at += from
-		if t.kind[id].special() {
-			return text[:at], id, text[at+n:], true
+		special := func(_, _ int, id int32) bool { return t.kind[id].Special() }
+		if m, found := a.find(text, 0, special); found && (!ok || m.lo < len(before)) {
+			before, id, after, ok = text[:m.lo], m.id, text[m.hi:], true
 		}
-		from = at + n // a user-defined token: ordinary text
 	}
+	if !ok {
+		return text, -1, "", false
+	}
+	return before, id, after, true
 }

@@ -30,7 +30,7 @@ type Token struct {
 func (t *Tokenizer) All() iter.Seq[Token] {
 	return func(yield func(Token) bool) {
 		for id, text := range t.text {
-			if !yield(Token{int32(id), Kind(t.kind[id]), text}) {
+			if !yield(Token{int32(id), t.kind[id], text}) {
 				return
 			}
 		}
@@ -42,5 +42,5 @@ func (t *Tokenizer) Kind(id int32) Kind {
 	if !t.known(id) {
 		return 0
 	}
-	return Kind(t.kind[id])
+	return t.kind[id]
 }

@@ -17,10 +17,10 @@ func tiny() map[string]any {
 		names[b] = string(r)
 	}
 	for _, n := range append(names, "ab", "abc", "Ġa") {
-		tokens, types = append(tokens, n), append(types, int32(kindNormal))
+		tokens, types = append(tokens, n), append(types, int32(Normal))
 	}
 	tokens = append(tokens, "<start>", "<|im_end|>", "<tool>")
-	types = append(types, int32(kindControl), int32(kindControl), int32(kindUser))
+	types = append(types, int32(Control), int32(Control), int32(User))
 	return map[string]any{
 		"tokenizer.ggml.model":         "gpt2",
 		"tokenizer.ggml.pre":           "gpt-2",
@@ -67,8 +67,8 @@ func TestBadTokenizersAreRefusedWithAReason(t *testing.T) {
 		want      string
 	}{
 		{"no model", "tokenizer.ggml.model", nil, "the file has no key tokenizer.ggml.model: it carries no tokenizer"},
-		{"another model", "tokenizer.ggml.model", "llama", `tokenizer.ggml.model is "llama", supported is "gpt2" (byte-level BPE)`},
-		{"unknown pre", "tokenizer.ggml.pre", "tekken", `tokenizer.ggml.pre is "tekken", supported are ["default" "gpt-2" "llama-bpe" "llama-v3" "llama3" "qwen2" "smollm"]`},
+		{"another model", "tokenizer.ggml.model", "bert", `tokenizer.ggml.model is "bert", supported are "gpt2" (byte-level BPE) and "llama" (SentencePiece with scores)`},
+		{"unknown pre", "tokenizer.ggml.pre", "bloom", `tokenizer.ggml.pre is "bloom", supported are ["command-r" "deepseek-coder" "deepseek-llm" "deepseek-r1-qwen" "deepseek-v3" "default" "falcon3" "gpt-2" "llama-bpe" "llama-v3" "llama3" "qwen2" "refact" "smollm" "starcoder" "tekken"]`},
 		{"no tokens", "tokenizer.ggml.tokens", nil, `tokenizer.ggml.tokens has 0 strings (""), needed are 1 to 4194304`},
 		{"tokens of numbers", "tokenizer.ggml.tokens", []int32{1}, `tokenizer.ggml.tokens has 0 strings ("array of i32"), needed are 1 to 4194304`},
 		{"token twice", "tokenizer.ggml.tokens", []string{"a", "b", "a"}, `tokenizer.ggml.token_type has 262 integers`},
@@ -78,7 +78,7 @@ func TestBadTokenizersAreRefusedWithAReason(t *testing.T) {
 		{"no merges", "tokenizer.ggml.merges", nil, `tokenizer.ggml.merges is missing or no array of strings ("")`},
 		{"merge of one", "tokenizer.ggml.merges", []string{"ab"}, `tokenizer.ggml.merges: merge 0 is "ab", needed are two tokens with one space between`},
 		{"merge of three", "tokenizer.ggml.merges", []string{"a b", "a b c"}, `tokenizer.ggml.merges: merge 1 is "a b c", needed are two tokens with one space between`},
-		{"merge to nowhere", "tokenizer.ggml.merges", []string{"b c"}, `tokenizer.ggml.merges: merge 0 ("b c") needs "bc", which is no token`},
+		{"merge to nowhere", "tokenizer.ggml.merges", []string{"b c"}, `tokenizer.ggml.merges: merge 0 ("b" and "c") needs "bc", which is no token`},
 		{"bos beyond", "tokenizer.ggml.bos_token_id", uint32(262), "tokenizer.ggml.bos_token_id is 262 (u32), allowed are 0 to 261"},
 		{"eos negative", "tokenizer.ggml.eos_token_id", int32(-1), "tokenizer.ggml.eos_token_id is 0 (i32), allowed are 0 to 261"},
 		{"add bos of a number", "tokenizer.ggml.add_bos_token", uint32(1), "tokenizer.ggml.add_bos_token is of type u32, needed is bool"},
@@ -118,7 +118,7 @@ func TestUserDefinedTokensAreFoundInEveryText(t *testing.T) {
 func TestTheLongestNameWins(t *testing.T) {
 	keys := tiny()
 	keys["tokenizer.ggml.tokens"] = append(keys["tokenizer.ggml.tokens"].([]string), "<start><", "<st")
-	keys["tokenizer.ggml.token_type"] = append(keys["tokenizer.ggml.token_type"].([]int32), int32(kindControl), int32(kindControl))
+	keys["tokenizer.ggml.token_type"] = append(keys["tokenizer.ggml.token_type"].([]int32), int32(Control), int32(Control))
 	tok := mustBuild(t, keys)
 	if got := tok.Encode("<start><start>", true); !slices.Equal(got, []int32{262, 's', 't', 'a', 'r', 't', '>'}) {
 		t.Errorf("%v", got)
@@ -175,7 +175,7 @@ func TestWhoAddsABeginToken(t *testing.T) {
 func TestWholeTokensWinOnlyWhereTheSplitterSaysSo(t *testing.T) {
 	keys := tiny()
 	keys["tokenizer.ggml.tokens"] = append(keys["tokenizer.ggml.tokens"].([]string), "bc")
-	keys["tokenizer.ggml.token_type"] = append(keys["tokenizer.ggml.token_type"].([]int32), int32(kindNormal))
+	keys["tokenizer.ggml.token_type"] = append(keys["tokenizer.ggml.token_type"].([]int32), int32(Normal))
 	tok := mustBuild(t, keys)
 	for range 2 { // the second time what was learnt the first time
 		if got := tok.Encode("bc", false); !slices.Equal(got, []int32{'b', 'c'}) {

@@ -1,6 +1,9 @@
-package tokenizer
+package split
 
 import (
+	"bufio"
+	"encoding/json"
+	"os"
 	"slices"
 	"testing"
 	"unicode/utf8"
@@ -9,7 +12,24 @@ import (
 	"pgregory.net/rapid"
 )
 
-func pieces(split splitter, s string) []int {
+func readRows[T any](t testing.TB, path string) (rows []T) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for sc := bufio.NewScanner(f); sc.Scan(); {
+		var r T
+		if err := json.Unmarshal(sc.Bytes(), &r); err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+func pieces(split Func, s string) []int {
 	out := []int{}
 	for len(s) > 0 {
 		n := split(s)
@@ -28,7 +48,7 @@ func TestSplittersMatchReference(t *testing.T) {
 		Bytes     []int
 	}
 	for _, r := range readRows[row](t, "testdata/splits.jsonl") {
-		if got := pieces(splitters[r.Pre].split, r.Text); !slices.Equal(got, r.Bytes) {
+		if got := pieces(written[r.Pre].Func, r.Text); !slices.Equal(got, r.Bytes) {
 			t.Errorf("%s splits %q into %v, want %v", r.Pre, r.Text, got, r.Bytes)
 		}
 		seen[r.Pre]++
@@ -59,7 +79,7 @@ func TestSplittersMatchTheirExpressions(t *testing.T) {
 				}
 				want = append(want, len(m.String()))
 			}
-			if got := pieces(splitters[name].split, s); !slices.Equal(got, want) && len(got)+len(want) > 0 {
+			if got := pieces(written[name].Func, s); !slices.Equal(got, want) && len(got)+len(want) > 0 {
 				t.Fatalf("%s splits %q into %v, want %v", name, s, got, want)
 			}
 		})
@@ -81,11 +101,11 @@ func texts() *rapid.Generator[string] {
 // TestSplittersTakeAnyBytes: a piece is never empty and never longer than the text, also where
 // the text is not valid UTF-8.
 func TestSplittersTakeAnyBytes(t *testing.T) {
-	for name, s := range splitters {
+	for name, s := range written {
 		rapid.Check(t, func(t *rapid.T) {
 			b := string(rapid.SliceOfN(rapid.Byte(), 1, 30).Draw(t, "bytes"))
 			total := 0
-			for _, n := range pieces(s.split, b) {
+			for _, n := range pieces(s.Func, b) {
 				if n <= 0 {
 					t.Fatalf("%s: a piece of %d bytes", name, n)
 				}
@@ -100,11 +120,11 @@ func TestSplittersTakeAnyBytes(t *testing.T) {
 
 // TestPiecesEndBetweenCharacters of valid text.
 func TestPiecesEndBetweenCharacters(t *testing.T) {
-	for name, s := range splitters {
+	for name, s := range written {
 		rapid.Check(t, func(t *rapid.T) {
 			text := rapid.String().Draw(t, "text")
 			at := 0
-			for _, n := range pieces(s.split, text) {
+			for _, n := range pieces(s.Func, text) {
 				if !utf8.ValidString(text[at : at+n]) {
 					t.Fatalf("%s cuts %q at %d", name, text, at+n)
 				}

@@ -1,0 +1,176 @@
+package split
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/dlclark/regexp2/v2"
+)
+
+// What an expression that is not known may cost: the model file is trusted, the text is not.
+const (
+	exprBytesMost = 16 << 10               // the longest in use has less than 2,000
+	matchMost     = 100 * time.Millisecond // for one match; usual ones take a microsecond
+	textMost      = time.Second            // for all of a text, and as much for each MiB
+)
+
+// known are expressions that are written out, and cover every text.
+var known = map[string]Func{exprGPT2: GPT2, exprLlama3: Llama3, exprQwen2: Qwen2}
+
+// Expression cuts at the matches of a regular expression. A text on which it takes too long
+// (nested repetitions go back and forth) stays uncut from there on. Letters and numbers of
+// expressions that are not known are those of the Go release.
+func Expression(expr string, b Behavior, invert bool) (Stage, error) {
+	if f, ok := known[expr]; ok && (b == Isolated && !invert || b == Removed && invert) {
+		return f.Stage(), nil
+	}
+	find, err := compile(expr)
+	if err != nil {
+		return nil, err
+	}
+	return func(s string, yield func(string)) { cut(s, find(s, invert), b, yield) }, nil
+}
+
+func compile(expr string) (func(s string, invert bool) []span, error) {
+	if len(expr) > exprBytesMost {
+		return nil, fmt.Errorf("an expression has %d bytes, allowed are %d", len(expr), exprBytesMost)
+	}
+	re, err := regexp2.Compile(expr)
+	if err != nil {
+		return nil, fmt.Errorf("the expression %.200q cannot be read: %w", expr, err)
+	}
+	re.MatchTimeout = matchMost
+	return func(s string, invert bool) []span {
+		runes, at := decode(s)
+		start, most := time.Now(), textMost*time.Duration(1+len(s)>>20)
+		done := 0 // in runes, as lo and hi below
+		var all []span
+		for from := 0; from < len(runes); {
+			m, err := re.FindRunesMatchStartingAt(runes, from)
+			if err != nil || m == nil || time.Since(start) > most {
+				break
+			}
+			lo, hi := m.RuneIndex, m.RuneIndex+m.RuneLength
+			if hi == lo { // of nothing
+				from = hi + 1
+				continue
+			}
+			if lo > done {
+				all = append(all, span{at[done], at[lo], invert})
+			}
+			all = append(all, span{at[lo], at[hi], !invert})
+			done, from = hi, hi
+		}
+		if done < len(runes) {
+			all = append(all, span{at[done], len(s), invert})
+		}
+		return all
+	}, nil
+}
+
+// decode returns the characters of s and where each begins, and at the end the length of s. A
+// byte that is no part of a character is a character of no class.
+func decode(s string) (runes []rune, at []int) {
+	const nothing = 0xfdd0 // never to be assigned
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && n == 1 {
+			r = nothing
+		}
+		runes, at = append(runes, r), append(at, i)
+		i += n
+	}
+	return runes, append(at, len(s))
+}
+
+// Fuse returns one Func for a row of expressions, each isolated, that is known as a whole.
+func Fuse(exprs []string) (Func, bool) {
+	if len(exprs) == 1 {
+		f, ok := known[exprs[0]]
+		return f, ok
+	}
+	return DeepSeek3, slices.Equal(exprs, []string{exprDeepSeek1, exprDeepSeek2, exprDeepSeek3})
+}
+
+// Pre is a pre-tokenizer that model files have by name.
+type Pre struct {
+	Func   Func  // nil: use Stage
+	Stage  Stage // if there is no Func
+	Wholes bool  // ignore_merges: a piece that is a token is taken whole
+	AddBOS bool  // where the file does not say (add_bos_token)
+}
+
+// rows are the expressions of those that are not written out, each on what the ones before left.
+var rows = map[string][]string{
+	"deepseek-coder": {`[\r\n]`, `\s?\p{L}+`, `\s?\p{P}+`, `[一-龥ࠀ-一가-퟿]+`, `\p{N}`},
+	"deepseek-llm": {`[\r\n]`,
+		`\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+`,
+		`\s?[!-/:-~！-／：-～‘-‟　-。]+`, `\s+$`, `[一-龥ࠀ-一가-퟿]+`, `\p{N}+`},
+	"tekken": {`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`},
+}
+
+// written are those that are. "default", or no name, is what old files say that were made of
+// GPT-2's tokenizer.
+var written = map[string]Pre{
+	"gpt-2":            {Func: GPT2},
+	"default":          {Func: GPT2},
+	"smollm":           {Func: SmolLMExpr},
+	"starcoder":        {Func: SmolLMExpr},
+	"refact":           {Func: SmolLMExpr},
+	"command-r":        {Func: SmolLMExpr},
+	"qwen2":            {Func: Qwen2Expr},
+	"deepseek-r1-qwen": {Func: Qwen2Expr},
+	"llama-bpe":        {Func: Llama3Expr, Wholes: true, AddBOS: true},
+	"llama3":           {Func: Llama3Expr, Wholes: true, AddBOS: true},
+	"llama-v3":         {Func: Llama3Expr, Wholes: true, AddBOS: true},
+	"falcon3":          {Func: Llama3Expr, Wholes: true, AddBOS: true},
+	"deepseek-v3":      {Func: DeepSeek3},
+}
+
+// rowOf makes a Stage of a row of expressions, once.
+var rowOf = sync.OnceValues(func() (map[string]Pre, error) {
+	made := map[string]Pre{}
+	for name, exprs := range rows {
+		var stages []Stage
+		for _, e := range exprs {
+			s, err := Expression(e, Isolated, false)
+			if err != nil {
+				return nil, err
+			}
+			stages = append(stages, s)
+		}
+		made[name] = Pre{Stage: Sequence(stages...), Wholes: name == "tekken", AddBOS: name == "tekken"}
+	}
+	return made, nil
+})
+
+// ByName returns the pre-tokenizer that llama.cpp calls so in tokenizer.ggml.pre.
+func ByName(name string) (Pre, bool) {
+	if p, ok := written[name]; ok {
+		return p, true
+	}
+	if _, ok := rows[name]; !ok {
+		return Pre{}, false
+	}
+	made, err := rowOf()
+	if err != nil {
+		panic("split: " + err.Error()) // they are constants
+	}
+	return made[name], true
+}
+
+// Names returns the names that ByName knows, for an error message.
+func Names() []string {
+	var all []string
+	for n := range written {
+		all = append(all, n)
+	}
+	for n := range rows {
+		all = append(all, n)
+	}
+	slices.Sort(all)
+	return all
+}
