@@ -37,7 +37,7 @@ func TestDamagedFilesAreRefusedByName(t *testing.T) {
 		edit func(*draft)
 		want []string // all in the message
 	}{
-		{"another architecture", set("general.architecture", "qwen2"), []string{"qwen2", "llama"}},
+		{"another architecture", set("general.architecture", "mamba"), []string{"mamba", "llama", "gemma3"}},
 		{"no architecture", set("general.architecture", nil), []string{"general.architecture"}},
 		{"no layers", set("llama.block_count", uint32(0)), []string{"llama.block_count", "0", "1 to 512"}},
 		{"too many layers", set("llama.block_count", uint32(100000)), []string{"llama.block_count", "100000"}},
@@ -47,7 +47,10 @@ func TestDamagedFilesAreRefusedByName(t *testing.T) {
 		{"width of nothing", set("llama.embedding_length", uint64(1<<40)), []string{"llama.embedding_length"}},
 		{"value width", set("llama.attention.value_length", uint32(64)), []string{"value_length", "64", "32"}},
 		{"odd rotation", set("llama.rope.dimension_count", uint32(34)), []string{"rope.dimension_count", "34"}},
-		{"yarn", set("llama.rope.scaling.type", "yarn"), []string{"yarn", "linear"}},
+		{"longrope", set("llama.rope.scaling.type", "longrope"), []string{"longrope", "linear", "yarn"}},
+		{"yarn of nothing", set("llama.rope.scaling.type", "yarn"), []string{"original_context_length", "missing"}},
+		{"factor without yarn", set("llama.rope.scaling.attn_factor", float32(2)), []string{"attn_factor", "wrong answers"}},
+		{"sees the future", set("llama.attention.causal", false), []string{"causal"}},
 		{"scaled scores", set("llama.attention.scale", float32(0.5)), []string{"llama.attention.scale", "wrong answers"}},
 		{"soft caps", set("llama.final_logit_softcapping", float32(30)), []string{"softcapping"}},
 		{"experts", set("llama.expert_count", uint32(8)), []string{"expert", "8"}},
@@ -55,8 +58,11 @@ func TestDamagedFilesAreRefusedByName(t *testing.T) {
 		{"vocabulary", set("llama.vocab_size", uint32(204)), []string{"204", "203"}},
 		{"tensor missing", rename("blk.1.ffn_up.weight", "blk.1.ffn_ub.weight"), []string{"blk.1.ffn_up.weight", "missing", "[64 160]"}},
 		{"tensor too many", func(d *draft) {
+			d.tensors = append(d.tensors, part{"blk.0.attn_sinks.weight", gguf.F32, []uint64{192}, make([]byte, 768)})
+		}, []string{"blk.0.attn_sinks.weight", "llama"}},
+		{"a bias in one layer", func(d *draft) {
 			d.tensors = append(d.tensors, part{"blk.0.attn_q.bias", gguf.F32, []uint64{192}, make([]byte, 768)})
-		}, []string{"blk.0.attn_q.bias"}},
+		}, []string{"blk.0.attn_k.bias", "missing"}},
 		{"wrong shape", reshape("blk.2.attn_k.weight", 64, 32), []string{"blk.2.attn_k.weight", "[64 32]", "[64 64]"}},
 		{"turned shape", reshape("blk.0.ffn_down.weight", 64, 160), []string{"blk.0.ffn_down.weight", "[64 160]", "[160 64]"}},
 		{"unreadable type", func(d *draft) {
@@ -103,8 +109,8 @@ func TestHeadWidthIsNotWidthOverHeads(t *testing.T) {
 	}
 }
 
-// TestWindowEndsTheContext: a sliding window is not implemented, but up to its width it is the
-// same as full attention.
+// TestWindowEndsTheContext: files of these architectures do not say which layers slide, but up to
+// the window's width it makes no difference.
 func TestWindowEndsTheContext(t *testing.T) {
 	for window, want := range map[uint32]int{0: 512, 100: 100, 4096: 512} {
 		c, err := ReadConfig(odd.build(t, 1, func(d *draft) { d.set("llama.attention.sliding_window", window) }))

@@ -1,8 +1,6 @@
 package model
 
 import (
-	"math"
-
 	"baton/engine/kernel"
 )
 
@@ -37,6 +35,12 @@ func (r *Runner) forward(w *kernel.Worker) {
 	r.feed(w, &m.weights.layers[last], r.want)
 	r.endLayer(w, &m.weights.layers[last], r.want, m.weights.norm, &r.inHead)
 	r.multiply(w, &m.weights.head, &r.inHead, r.logits)
+	if m.config.LogitCap != 0 {
+		w.Barrier()
+		w.Split(len(r.want), 1, func(lo, hi int) {
+			kernel.SoftCap(r.logits[lo*m.weights.head.width:hi*m.weights.head.width], m.config.LogitCap)
+		})
+	}
 }
 
 // rowGrain divides rows so that each thread gets a few pieces. Pieces of 16 rows, a group of an
@@ -48,14 +52,16 @@ func rowGrain(rows, threads int) int {
 // embed starts rows [lo,hi): token embeddings, angles, and the first layer's norm.
 func (r *Runner) embed(lo, hi int) {
 	m := r.m
-	c, e := &m.config, &m.weights.embed
-	half := c.RopeDim / 2
+	c, half := &m.config, m.config.RopeDim/2
 	for i := lo; i < hi; i++ {
 		x := r.x[i*c.Width:][:c.Width]
-		mustDequant(x, e.Type, e.Row(int(r.ids[i])))
-		for j, f := range m.freq {
-			s, co := math.Sincos(float64(r.pos[i]) * f)
-			r.cos[i*half+j], r.sin[i*half+j] = float32(co), float32(s)
+		m.weights.embed.row(x, int(r.ids[i]))
+		if c.EmbedScale != 0 {
+			kernel.Scale(x, c.EmbedScale)
+		}
+		for t := range m.turns {
+			at := (t*len(r.ids) + i) * half
+			m.turns[t].fill(r.cos[at:][:half], r.sin[at:][:half], int(r.pos[i]))
 		}
 		kernel.RMSNorm(r.h[i*c.Width:][:c.Width], x, m.weights.layers[0].attnNorm, c.NormEps)
 	}
@@ -80,24 +86,43 @@ func (r *Runner) project(w *kernel.Worker, i int, later bool) {
 	w.Barrier()
 }
 
-// store turns the queries and keys of a span for the KV heads [h0,h1) and stores the keys and
-// values. A span lies in one block, so no other thread writes these heads of the block; its row
-// 0 clears the rows that follow (M2).
+// store finishes the queries and keys of a span for the KV heads [h0,h1), bias, norm and turn, and
+// stores the keys and values. A span lies in one block, so no other thread writes these heads of
+// the block; its row 0 clears the rows that follow (M2).
 func (r *Runner) store(layer int, s *span, h0, h1 int) {
-	c, width := &r.m.config, r.m.weights.layers[layer].qkv.width
-	half, share := c.RopeDim/2, c.Heads/c.KVHeads
+	c, l := &r.m.config, &r.m.weights.layers[layer]
+	half, share, width := c.RopeDim/2, c.Heads/c.KVHeads, l.qkv.width
+	first := 0
+	if len(r.m.turns) > 1 && c.slides(layer) {
+		first = len(r.ids)
+	}
 	block := r.kv.Block(r.items[s.item].Table[s.pos/BlockTokens])
 	for j := range s.n {
 		row := r.y[(s.row+j)*width:][:width]
-		cos, sin := r.cos[(s.row+j)*half:][:half], r.sin[(s.row+j)*half:][:half]
-		q, k, v := row[:c.QWidth()], row[c.QWidth():][:c.KVWidth()], row[c.QWidth()+c.KVWidth():][:c.KVWidth()]
-		for h := h0 * share; h < h1*share; h++ {
-			kernel.RopeInterleaved(q[h*c.HeadDim:][:c.RopeDim], cos, sin)
+		at := (first + s.row + j) * half
+		cos, sin := r.cos[at:][:half], r.sin[at:][:half]
+		keys, values := row[c.QWidth():][:c.KVWidth()], row[c.QWidth()+c.KVWidth():][:c.KVWidth()]
+		q, k, v := row[h0*share*c.HeadDim:h1*share*c.HeadDim], keys[h0*c.HeadDim:h1*c.HeadDim], values[h0*c.HeadDim:h1*c.HeadDim]
+		if b := l.qkvBias; b != nil {
+			kernel.Add(q, b[h0*share*c.HeadDim:][:len(q)])
+			kernel.Add(k, b[c.QWidth()+h0*c.HeadDim:][:len(k)])
+			kernel.Add(v, b[c.QWidth()+c.KVWidth()+h0*c.HeadDim:][:len(v)])
 		}
-		for h := h0; h < h1; h++ {
-			kernel.RopeInterleaved(k[h*c.HeadDim:][:c.RopeDim], cos, sin)
+		r.turn(q, l.qNorm, cos, sin)
+		r.turn(k, l.kNorm, cos, sin)
+		r.kv.layout.StoreHeads(block, layer, (s.pos+j)%BlockTokens, h0, h1, keys, values)
+	}
+}
+
+// turn norms each head if there are weights for it, and turns it.
+func (r *Runner) turn(heads, norm, cos, sin []float32) {
+	c := &r.m.config
+	for at := 0; at < len(heads); at += c.HeadDim {
+		h := heads[at:][:c.HeadDim]
+		if norm != nil {
+			kernel.RMSNorm(h, h, norm, c.NormEps)
 		}
-		r.kv.layout.StoreHeads(block, layer, (s.pos+j)%BlockTokens, h0, h1, k, v)
+		r.m.rope(h[:c.RopeDim], cos, sin)
 	}
 }
 
@@ -112,12 +137,20 @@ func (r *Runner) attend(w *kernel.Worker, i int, store bool) {
 				r.store(i, s, h, h+1)
 			}
 			kernel.AttendChunk(r.att[s.row*c.QWidth():], c.QWidth(), r.y[s.row*width:], width,
-				&r.pages, i, r.items[s.item].Table, s.pos, s.n, h, h+1, &r.scratch[w.Index])
+				r.pagesOf(i), i, r.items[s.item].Table, s.pos, s.n, h, h+1, &r.scratch[w.Index])
 		}
 	})
 	w.Barrier()
 	w.Split(len(r.rows), rowGrain(len(r.rows), w.N), func(lo, hi int) { r.inAtt.SetRange(r.att, c.QWidth(), lo, hi) })
 	w.Barrier()
+}
+
+// pagesOf returns the pool as layer i sees it.
+func (r *Runner) pagesOf(i int) *kernel.Pages {
+	if r.m.config.slides(i) {
+		return &r.sliding
+	}
+	return &r.pages
 }
 
 // narrow is attend for the wanted rows of the last layer only; from here on row k of every
@@ -135,7 +168,7 @@ func (r *Runner) narrow(w *kernel.Worker, i int) {
 			k, h := u/c.KVHeads, u%c.KVHeads
 			row := int(r.want[k])
 			kernel.AttendChunk(r.att[k*c.QWidth():], c.QWidth(), r.y[row*width:], width,
-				&r.pages, i, r.items[r.of[row]].Table, int(r.pos[row]), 1, h, h+1, &r.scratch[w.Index])
+				r.pagesOf(i), i, r.items[r.of[row]].Table, int(r.pos[row]), 1, h, h+1, &r.scratch[w.Index])
 		}
 	})
 	w.Barrier()
@@ -144,10 +177,10 @@ func (r *Runner) narrow(w *kernel.Worker, i int) {
 }
 
 // feed is a layer behind its attention, up to the product that endLayer adds: output
-// projection, norm, silu(gate)·up, down. rows says which row of x belongs to each row.
+// projection, norm, silu(gate)·up (or gelu), down. rows says which row of x belongs to each row.
 func (r *Runner) feed(w *kernel.Worker, l *layer, rows []int32) {
 	n, ffn := len(rows), r.m.config.FFN
-	r.multiply(w, &l.out, &r.inAtt, r.y)
+	r.multiply(w, &l.out.product, &r.inAtt, r.y)
 	w.Barrier()
 	w.Split(n, rowGrain(n, w.N), func(lo, hi int) { r.addNorm(&l.out, rows, l.ffnNorm, &r.inWidth, lo, hi) })
 	w.Barrier()
@@ -155,13 +188,20 @@ func (r *Runner) feed(w *kernel.Worker, l *layer, rows []int32) {
 	w.Barrier()
 	w.Split(n, rowGrain(n, w.N), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			row := r.y[i*l.gateUp.width:][:l.gateUp.width]
-			kernel.SiluMul(row[:ffn], row[:ffn], row[ffn:][:ffn])
+			row := r.y[i*l.gateUp.width:][:2*ffn]
+			if l.gateUpBias != nil {
+				kernel.Add(row, l.gateUpBias)
+			}
+			if r.m.config.GELU {
+				kernel.GeluMul(row[:ffn], row[ffn:])
+			} else {
+				kernel.SiluMul(row[:ffn], row[:ffn], row[ffn:])
+			}
 		}
 		r.inFFN.SetRange(r.y, l.gateUp.width, lo, hi)
 	})
 	w.Barrier()
-	r.multiply(w, &l.down, &r.inFFN, r.y)
+	r.multiply(w, &l.down.product, &r.inFFN, r.y)
 	w.Barrier()
 }
 
@@ -172,11 +212,18 @@ func (r *Runner) endLayer(w *kernel.Worker, l *layer, rows []int32, norm []float
 }
 
 // addNorm adds rows [lo,hi) of a product to the residual stream and prepares the next input.
-func (r *Runner) addNorm(p *product, rows []int32, norm []float32, in *kernel.Input, lo, hi int) {
+func (r *Runner) addNorm(p *output, rows []int32, norm []float32, in *kernel.Input, lo, hi int) {
 	c := &r.m.config
 	for i := lo; i < hi; i++ {
 		x := r.x[int(rows[i])*c.Width:][:c.Width]
-		kernel.Add(x, r.y[i*p.width:][:c.Width])
+		y := r.y[i*p.width:][:c.Width]
+		if p.bias != nil {
+			kernel.Add(y, p.bias)
+		}
+		if p.post != nil {
+			kernel.RMSNorm(y, y, p.post, c.NormEps)
+		}
+		kernel.Add(x, y)
 		kernel.RMSNorm(r.h[i*c.Width:][:c.Width], x, norm, c.NormEps)
 	}
 	in.SetRange(r.h, c.Width, lo, hi)

@@ -17,6 +17,7 @@ type DType = kernel.KVType
 const (
 	BF16 = kernel.KVBF16 // the default: half the memory and half the bytes to move
 	F32  = kernel.KVF32  // the oracle's
+	Q8_0 = kernel.KVQ8_0 // about half of bf16: int8 with a scale per 32 numbers
 )
 
 // ChunkTokens is the default of Options.ChunkTokensMax: long enough that the arithmetic and not
@@ -47,7 +48,8 @@ type Model struct {
 	weights  parameters
 	layout   kernel.KVLayout
 	manifest Manifest
-	freq     []float64 // angle per position of each turned pair, [RopeDim/2]
+	turns    []turn // how heads turn: in all layers, or in those that see everything and in those that slide
+	rope     func(x, cos, sin []float32)
 	chunkMax int
 
 	stepping sync.Mutex // a team runs one step at a time
@@ -98,7 +100,14 @@ func Open(f weights.File, o Options) (*Model, error) {
 		m.weights.arena.release()
 		return nil, err
 	}
-	m.freq = c.frequencies(m.weights.divisor)
+	m.turns = []turn{newTurn(&c, &c.Angles, m.weights.divisor)}
+	if c.Local != c.Angles {
+		m.turns = append(m.turns, newTurn(&c, &c.Local, nil))
+	}
+	m.rope = kernel.RopeInterleaved
+	if c.RopeStyle == Half {
+		m.rope = kernel.RopeHalf
+	}
 	m.team = kernel.NewTeam(o.Threads)
 	return m, nil
 }
@@ -145,6 +154,24 @@ func (m *Model) Manifest() Manifest { return m.manifest }
 // Brought says which tensors were brought to a format that has kernels, as "29 × F16 as F32";
 // "" if all were taken as they are.
 func (m *Model) Brought() string { return m.weights.brought }
+
+// StepBytes returns how many bytes of weights a step reads: every matrix once, rows of embeddings
+// not counted.
+func (m *Model) StepBytes() (n int64) {
+	count := func(p *product) {
+		for _, x := range p.mats {
+			n += int64(x.Bytes())
+		}
+	}
+	count(&m.weights.head)
+	for i := range m.weights.layers {
+		l := &m.weights.layers[i]
+		for _, p := range []*product{&l.qkv, &l.out.product, &l.gateUp, &l.down.product} {
+			count(p)
+		}
+	}
+	return n
+}
 
 // Threads returns how many threads a step has.
 func (m *Model) Threads() int { return m.team.Size() }

@@ -58,7 +58,7 @@ func (o *oracle) rope(x []float64, pos int) {
 	hd := o.c.HeadDim
 	for h := 0; h < len(x); h += hd {
 		for i := 0; i < o.c.RopeDim/2; i++ {
-			f := math.Pow(o.c.RopeBase, -2*float64(i)/float64(o.c.RopeDim)) / o.c.RopeScale
+			f := math.Pow(o.c.Angles.Base, -2*float64(i)/float64(o.c.RopeDim)) / o.c.Angles.Scale
 			if d := o.w["rope_freqs.weight"]; d != nil {
 				f /= float64(d[i])
 			}

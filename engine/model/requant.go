@@ -158,6 +158,7 @@ type source struct {
 	tensor  gguf.Tensor
 	format  kernel.Format
 	how     string                // what was done, for the log; "" if nothing
+	same    bool                  // the format holds the very numbers of the file
 	bytes   int                   // of a row after convert
 	convert func(dst, src []byte) // nil: rows are taken as they are
 }
@@ -171,11 +172,11 @@ var natural = map[gguf.Type]kernel.Format{
 func newSource(t gguf.Tensor, exact bool) source {
 	cols := t.Cols()
 	if f, ok := natural[t.Type]; ok && (!exact || f == kernel.F32) {
-		return source{tensor: t, format: f, bytes: t.Type.RowBytes(cols)}
+		return source{tensor: t, format: f, same: true, bytes: t.Type.RowBytes(cols)}
 	}
 	if exact || t.Type == gguf.F16 {
 		how := t.Type.String() + " as F32"
-		return source{tensor: t, format: kernel.F32, how: how, bytes: 4 * cols, convert: func(dst, src []byte) {
+		return source{tensor: t, format: kernel.F32, how: how, same: true, bytes: 4 * cols, convert: func(dst, src []byte) {
 			mustDequant(floats(dst), t.Type, src)
 		}}
 	}

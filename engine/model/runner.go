@@ -28,11 +28,12 @@ type inputForms struct{ width, att, ffn kernel.Form }
 // Runner runs steps over one pool. It owns the activations, which grow to the largest batch
 // that it has seen and stay (M3) until Close. A Runner is used by one goroutine at a time.
 type Runner struct {
-	m     *Model
-	kv    *KV
-	team  *kernel.Team
-	pages kernel.Pages
-	step  func(*kernel.Worker) // r.forward, made once
+	m       *Model
+	kv      *KV
+	team    *kernel.Team
+	pages   kernel.Pages
+	sliding kernel.Pages         // pages as layers with a window see them
+	step    func(*kernel.Worker) // r.forward, made once
 
 	closed bool // guarded by m.stepping
 
@@ -53,7 +54,7 @@ type Runner struct {
 	y                             []float32 // [rows][width of the product]
 	widest                        int       // of all products of a layer
 	att                           []float32 // [rows][QWidth]
-	cos, sin                      []float32 // [rows][RopeDim/2]
+	cos, sin                      []float32 // [turns][rows][RopeDim/2]
 	logits                        []float32 // [want][width of the head]
 	inWidth, inAtt, inFFN, inHead kernel.Input
 	scratch                       []kernel.AttendScratch // per worker
@@ -66,7 +67,9 @@ func (m *Model) NewRunner(kv *KV) *Runner { return m.newRunner(kv, m.team) }
 func (m *Model) newRunner(kv *KV, team *kernel.Team) *Runner {
 	c := &m.config
 	r := &Runner{m: m, kv: kv, team: team, scratch: make([]kernel.AttendScratch, team.Size())}
-	r.pages = kernel.Pages{Layout: kv.layout, Base: kv.area, Heads: c.Heads}
+	r.pages = kernel.Pages{Layout: kv.layout, Base: kv.area, Heads: c.Heads, Scale: c.AttnScale, SoftCap: c.AttnCap}
+	r.sliding = r.pages
+	r.sliding.Window = c.Window
 	for i := range m.weights.layers {
 		l := &m.weights.layers[i]
 		r.widest = max(r.widest, l.qkv.width, l.out.width, l.gateUp.width, l.down.width)
@@ -188,9 +191,10 @@ func (r *Runner) check(i int, it *Item) error {
 // grow makes room for the planned step.
 func (r *Runner) grow() {
 	c, w, n := &r.m.config, &r.m.weights, len(r.ids)
+	turned := len(r.m.turns) * n * c.RopeDim / 2
 	r.x, r.h = kernel.Sized(r.x, n*c.Width), kernel.Sized(r.h, n*c.Width)
 	r.att = kernel.Sized(r.att, n*c.QWidth())
-	r.cos, r.sin = kernel.Sized(r.cos, n*c.RopeDim/2), kernel.Sized(r.sin, n*c.RopeDim/2)
+	r.cos, r.sin = kernel.Sized(r.cos, turned), kernel.Sized(r.sin, turned)
 	r.logits = kernel.Sized(r.logits, len(r.want)*w.head.width)
 	r.y = kernel.Sized(r.y, n*r.widest)
 	r.inWidth.Reset(n, c.Width, r.forms.width)

@@ -182,7 +182,9 @@ func TestShardsAreOneDirectory(t *testing.T) {
 		"not in shards": {func(m map[string]string) {
 			m["model.safetensors.index.json"] = `{"weight_map":{"a":"` + one + `","b":"` + two + `","c":"` + two + `"}}`
 		}, `tensor "c" is missing`},
-		"path":      {func(m map[string]string) { m["model.safetensors.index.json"] = `{"weight_map":{"a":"../x.safetensors"}}` }, "want a name in this directory"},
+		"path": {func(m map[string]string) {
+			m["model.safetensors.index.json"] = `{"weight_map":{"a":"../x.safetensors"}}`
+		}, "want a name in this directory"},
 		"empty map": {func(m map[string]string) { m["model.safetensors.index.json"] = `{}` }, "weight_map is missing or empty"},
 		"no json":   {func(m map[string]string) { m["model.safetensors.index.json"] = `x` }, "invalid character"},
 		"config":    {func(m map[string]string) { m["config.json"] = strings.Repeat(" ", configBytesMax+1) }, "config.json has more than 1048576 bytes"},
