@@ -247,6 +247,7 @@ func (f *serveFlags) run() error {
 		Secret: secretEnv, Out: os.Stdout, Workers: out, Log: log, Now: now,
 		Command: func(role, name string) *exec.Cmd { return exec.Command(self, f.workerArgs(role, name)...) },
 		Times:   fleet.Times{Drain: f.drain},
+		Loading: (&loadingShown{w: os.Stderr}).say,
 		Gateway: gateway.Config{Model: f.modelName(opened.Name), Text: text, BodyBytes: f.bodyBytes, Keepalive: f.keepalive, Record: f.record,
 			Limits:  relay.Limits{MaxRunning: f.running, MaxQueued: queued},
 			Budgets: relay.Budgets{Total: f.timeout}},

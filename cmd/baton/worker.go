@@ -76,7 +76,10 @@ Twice: everything stops at once.`,
 			c.Grace = graceOf(c.Grace)
 			c.Log, c.Ready = log, os.Stdout
 			if child {
-				c.Parent = os.Stdin
+				c.Parent, c.Loading = os.Stdin, loadingLines(os.Stdout)
+			} else {
+				alone := loadingShown{w: os.Stderr}
+				c.Loading = func(done, total int64) { alone.say(c.Name, done, total) }
 			}
 			ctx, release := signal.NotifyContext(rootContext(), os.Interrupt, syscall.SIGTERM)
 			defer release()

@@ -32,7 +32,7 @@ const ExitRefused = 78
 
 // start starts a worker. The calling goroutine must hold its thread until the child is over:
 // on Linux the kernel kills the child when that thread ends (F3).
-func start(cmd *exec.Cmd, name string, out io.Writer) (*child, error) {
+func start(cmd *exec.Cmd, name string, out io.Writer, loading func(done, total int64)) (*child, error) {
 	c := &child{cmd: cmd, ready: make(chan observe.Ready, 1), exited: make(chan struct{})}
 	ownGroup(cmd)
 	stdin, err := cmd.StdinPipe()
@@ -52,7 +52,7 @@ func start(cmd *exec.Cmd, name string, out io.Writer) (*child, error) {
 		return nil, fmt.Errorf("fleet: %s: %w", name, err)
 	}
 	var readers sync.WaitGroup
-	readers.Go(func() { c.readReady(stdout) })
+	readers.Go(func() { c.readReady(stdout, loading) })
 	readers.Go(func() { c.word = prefix(stderr, name, out) })
 	go func() {
 		readers.Wait()
@@ -62,12 +62,17 @@ func start(cmd *exec.Cmd, name string, out io.Writer) (*child, error) {
 	return c, nil
 }
 
-// readReady takes the ready line; what follows it is read and dropped.
-func (c *child) readReady(r io.Reader) {
+// readReady takes the ready line and the lines about loading before it; what follows is read and
+// dropped.
+func (c *child) readReady(r io.Reader, loading func(done, total int64)) {
 	b := bufio.NewReaderSize(r, readyMax)
 	for {
 		line, err := b.ReadSlice('\n')
 		var l observe.Ready
+		var p observe.Loading
+		if json.Unmarshal(line, &p) == nil && p.Total > 0 && p.Done >= 0 && p.Done <= p.Total {
+			loading(p.Done, p.Total)
+		}
 		if json.Unmarshal(line, &l) == nil && l.Ready && l.HTTP != "" {
 			select {
 			case c.ready <- l:

@@ -23,8 +23,9 @@ type Config struct {
 	Secret  string                            // name of the environment variable for the secret
 	Out     io.Writer                         // gets the ready line
 	Log     *slog.Logger
-	Workers io.Writer       // gets the workers' standard error, each line with its name
-	Now     <-chan struct{} // closed: stop at once
+	Workers io.Writer                              // gets the workers' standard error, each line with its name
+	Now     <-chan struct{}                        // closed: stop at once
+	Loading func(worker string, done, total int64) // is told how much of its weights a worker has loaded, in bytes, by several goroutines; nil for nobody
 	Times   Times
 }
 
@@ -77,6 +78,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Workers == nil {
 		c.Workers = io.Discard
+	}
+	if c.Loading == nil {
+		c.Loading = func(string, int64, int64) {}
 	}
 	t := &c.Times
 	for _, d := range []struct {

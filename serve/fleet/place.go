@@ -89,7 +89,7 @@ type life struct {
 func (p *place) live(ctx context.Context) life {
 	cmd := p.f.Command(p.role, p.name)
 	cmd.Env = append(cmd.Environ(), p.f.Secret+"="+p.f.secret)
-	c, err := start(cmd, p.name, p.f.Workers)
+	c, err := start(cmd, p.name, p.f.Workers, func(done, total int64) { p.f.Loading(p.name, done, total) })
 	if err != nil {
 		return life{how: err.Error()}
 	}

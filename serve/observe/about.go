@@ -11,6 +11,13 @@ type Ready struct {
 	PID   int    `json:"pid"`
 }
 
+// Loading is a line that a worker with a parent prints on standard output now and then before its
+// Ready: how much of its weights it has brought to the form that its kernels read, in bytes.
+type Loading struct {
+	Done  int64 `json:"loading"`
+	Total int64 `json:"of"`
+}
+
 // About is the answer of a worker's GET /server_info: what does not change while it lives.
 type About struct {
 	Model         string `json:"model"`

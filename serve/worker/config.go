@@ -28,14 +28,15 @@ type Config struct {
 	Link          string // listen address for links, prefill only; "" is 127.0.0.1:0
 	Secret        []byte // shared by all workers of the fleet; prefill and decode need it
 	Sizes         Sizes
-	Deterministic bool          // one family of kernels for prompts and for output, the same on both ends of a link
-	NoPrefixCache bool          // compute every prompt as if it were the first
-	Canary        bool          // fill freed blocks with a pattern and check it (W7): slow, for tests
-	Grace         time.Duration // at the end, how long live rooms may go on; 0 is GraceDefault, see NoGrace
-	Log           *slog.Logger  // nil is slog.Default
-	Record        string        // a directory for a trace of all that the core is told and wants (package recorder); "": none
-	Ready         io.Writer     // Run prints its ready line here; nil for none
-	Parent        io.Reader     // Run drains and ends when this ends; nil for none
+	Deterministic bool                    // one family of kernels for prompts and for output, the same on both ends of a link
+	NoPrefixCache bool                    // compute every prompt as if it were the first
+	Canary        bool                    // fill freed blocks with a pattern and check it (W7): slow, for tests
+	Grace         time.Duration           // at the end, how long live rooms may go on; 0 is GraceDefault, see NoGrace
+	Log           *slog.Logger            // nil is slog.Default
+	Record        string                  // a directory for a trace of all that the core is told and wants (package recorder); "": none
+	Ready         io.Writer               // Run prints its ready line here; nil for none
+	Loading       func(done, total int64) // is told how much of the weights is loaded, in bytes; nil for nobody
+	Parent        io.Reader               // Run drains and ends when this ends; nil for none
 }
 
 // Sizes bound a worker.

@@ -59,7 +59,7 @@ func load(c Config, p *checkpoint.Checkpoint) (*Served, error) {
 		return nil, fmt.Errorf("worker: kv: %w", err)
 	}
 	m, err := p.Load(model.Options{KV: kv, Threads: c.Sizes.Threads, ChunkTokensMax: c.Sizes.ChunkTokens + c.Sizes.MaxRunning,
-		Deterministic: c.Deterministic})
+		Deterministic: c.Deterministic, Progress: c.Loading})
 	if err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}

@@ -183,7 +183,7 @@ func (d *download) once(ctx context.Context, f *os.File, w io.Writer) error {
 	silence := time.AfterFunc(d.silent, func() { cancel(fmt.Errorf("the server sent nothing for %s", d.silent)) })
 	defer silence.Stop()
 	body := &watched{resp.Body, silence, d.silent}
-	n, err := copyMetered(ctx, f, io.LimitReader(body, d.room(have)+1), newMeter(w, "fetching", have, max(d.total, 0)))
+	n, err := copyMetered(ctx, f, io.LimitReader(body, d.room(have)+1), NewMeter(w, "fetching", have, max(d.total, 0)))
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause

@@ -16,8 +16,9 @@ const (
 	barCells  = 30
 )
 
-// meter reports how far a transfer is. A nil meter reports nothing.
-type meter struct {
+// Meter reports how far a transfer, or a load, is: a bar on a terminal, a line now and then
+// elsewhere. A nil Meter reports nothing. One goroutine at a time.
+type Meter struct {
 	w     io.Writer
 	bar   bool // a terminal: one line, drawn again and again
 	what  string
@@ -28,16 +29,19 @@ type meter struct {
 	last  time.Time
 }
 
-func newMeter(w io.Writer, what string, first, total int64) *meter {
+// NewMeter starts a meter of total bytes (0: not known), of which first were there before. It
+// writes to w; with nil there is none.
+func NewMeter(w io.Writer, what string, first, total int64) *Meter {
 	if w == nil {
 		return nil
 	}
 	f, isFile := w.(*os.File)
 	now := time.Now()
-	return &meter{w: w, bar: isFile && term.IsTerminal(int(f.Fd())), what: what, total: total, first: first, done: first, began: now, last: now}
+	return &Meter{w: w, bar: isFile && term.IsTerminal(int(f.Fd())), what: what, total: total, first: first, done: first, began: now, last: now}
 }
 
-func (m *meter) add(n int) {
+// Add counts n bytes more.
+func (m *Meter) Add(n int) {
 	if m == nil {
 		return
 	}
@@ -52,8 +56,8 @@ func (m *meter) add(n int) {
 	}
 }
 
-// end prints the last state and leaves the line.
-func (m *meter) end() {
+// End prints the last state and leaves the line.
+func (m *Meter) End() {
 	if m == nil {
 		return
 	}
@@ -63,7 +67,7 @@ func (m *meter) end() {
 	}
 }
 
-func (m *meter) print(now time.Time) {
+func (m *Meter) print(now time.Time) {
 	s := m.text(now.Sub(m.began))
 	if m.bar {
 		fmt.Fprintf(m.w, "\r%s\x1b[K", s)
@@ -72,7 +76,7 @@ func (m *meter) print(now time.Time) {
 	fmt.Fprintln(m.w, s)
 }
 
-func (m *meter) text(took time.Duration) string {
+func (m *Meter) text(took time.Duration) string {
 	rate := float64(m.done-m.first) / max(took.Seconds(), 1e-3)
 	if m.total <= 0 {
 		return fmt.Sprintf("%s %s, %s/s", m.what, size(m.done), size(int64(rate)))

