@@ -1,7 +1,7 @@
 package checkpoint
 
 import (
-	"errors"
+	"encoding/json"
 	"fmt"
 
 	"baton/engine/chat"
@@ -32,22 +32,28 @@ func Open(nameOrPath string) (*Checkpoint, error) {
 	}
 	c := &Checkpoint{Name: src.Name}
 	if src.Dir {
-		dir, err := safetensors.Open(src.Path)
+		d, err := safetensors.Open(src.Path)
 		if err != nil {
-			return nil, err
-		}
-		c.Weights, err = dir, c.readDir(dir)
-	} else {
-		f, err := src.Open()
-		if err != nil {
-			return nil, err
-		}
-		c.Weights = f
-		if err := c.readGGUF(f); err != nil {
-			f.Close()
 			return nil, fmt.Errorf("checkpoint: model %s: %w", c.Name, err)
 		}
+		c.Weights, err = d, c.readDir(d)
+		return c.orClosed(err)
 	}
+	f, err := src.Open()
+	if err != nil {
+		return nil, err
+	}
+	c.Weights = f
+	return c.orClosed(c.readGGUF(f))
+}
+
+// orClosed returns c, or closes it if it could not be read.
+func (c *Checkpoint) orClosed(err error) (*Checkpoint, error) {
+	if err != nil {
+		c.Weights.Close()
+		return nil, fmt.Errorf("checkpoint: model %s: %w", c.Name, err)
+	}
+	c.Config.Vocab = min(c.Config.Vocab, c.Tokenizer.Vocab())
 	return c, nil
 }
 
@@ -66,7 +72,77 @@ func (c *Checkpoint) readGGUF(f *gguf.File) (err error) {
 	return err
 }
 
-func (c *Checkpoint) readDir(d *safetensors.Dir) error { return errors.New("not yet") }
+// Names of the files that a directory may have beside its weights, as transformers writes them.
+const (
+	tokenizerName  = "tokenizer.json"
+	tokenConfig    = "tokenizer_config.json"
+	generationName = "generation_config.json"
+	templateName   = "chat_template.jinja"
+)
+
+func (c *Checkpoint) readDir(d *safetensors.Dir) (err error) {
+	if c.Config, err = model.ReadConfig(d); err != nil {
+		return err
+	}
+	file := func(name string) []byte {
+		b, ferr := d.File(name)
+		if err == nil {
+			err = ferr
+		}
+		return b
+	}
+	words, tokens, generation, jinja := file(tokenizerName), file(tokenConfig), file(generationName), file(templateName)
+	switch {
+	case err != nil:
+		return err
+	case words == nil:
+		return fmt.Errorf("%s is missing in %s: tokenizers in other formats (tokenizer.model, vocab.json) are not read", tokenizerName, d.Path())
+	}
+	if c.Tokenizer, err = tokenizer.FromJSON(words, tokens, generation, d.Config()); err != nil {
+		return err
+	}
+	src := string(jinja)
+	if jinja == nil {
+		if src, err = template(tokens); err != nil {
+			return fmt.Errorf("%s: %w", tokenConfig, err)
+		}
+	}
+	if src != "" {
+		c.Template, err = chat.New(src, c.Tokenizer)
+	}
+	return err
+}
+
+// template finds the chat template in tokenizer_config.json: one text, or a list of named ones of
+// which the one for plain chats is called default. "" if there is none.
+func template(config []byte) (string, error) {
+	if config == nil {
+		return "", nil
+	}
+	var c struct {
+		Template json.RawMessage `json:"chat_template"`
+	}
+	if err := json.Unmarshal(config, &c); err != nil {
+		return "", err
+	}
+	if s := string(c.Template); s == "" || s == "null" {
+		return "", nil
+	}
+	var one string
+	if json.Unmarshal(c.Template, &one) == nil {
+		return one, nil
+	}
+	var named []struct{ Name, Template string }
+	if err := json.Unmarshal(c.Template, &named); err != nil {
+		return "", fmt.Errorf("chat_template: want a text or a list of names and templates: %w", err)
+	}
+	for _, n := range named {
+		if n.Name == "default" {
+			return n.Template, nil
+		}
+	}
+	return "", nil
+}
 
 // Load repacks the weights. The checkpoint stays open until the model is closed.
 func (c *Checkpoint) Load(o model.Options) (*model.Model, error) {
