@@ -49,12 +49,12 @@ func archTables() []*table {
 		scores: [kvTypes]func(pageCall, int){
 			func(c pageCall, n int) { c.scoresInParts(&scoresBF16AVX2, n) },
 			func(c pageCall, n int) { c.scoresInParts(&scoresF32AVX2, n) },
-			scoresQ8Go,
+			func(c pageCall, n int) { c.scoresQ8InParts(n) },
 		},
 		mix: [kvTypes]func(pageCall, int){
 			func(c pageCall, n int) { c.mixInParts(&mixBF16AVX2, n) },
 			func(c pageCall, n int) { c.mixInParts(&mixF32AVX2, n) },
-			mixQ8Go,
+			func(c pageCall, n int) { c.mixQ8InParts(n) },
 		},
 		softmaxPage: [kvTypes]func(*float32, int, int, int) float32{softmaxPageAVX2, softmaxPageAVX2, softmaxPageAVX2},
 		storeKV:     storeKVAVX2,
@@ -105,12 +105,12 @@ func avx512Table(t table) *table {
 	t.scores = [kvTypes]func(pageCall, int){
 		func(c pageCall, n int) { scoresBF16AVX512[n](c.base, c.table, c.size, c.pages, c.dims, c.x, c.y) },
 		func(c pageCall, n int) { scoresF32AVX512[n](c.base, c.table, c.size, c.pages, c.dims, c.x, c.y) },
-		scoresQ8Go,
+		t.scores[KVQ8_0],
 	}
 	t.mix = [kvTypes]func(pageCall, int){
 		func(c pageCall, n int) { c.mix512(&mixBF16AVX512, &mixp4BF16AVX512, n) },
 		func(c pageCall, n int) { c.mix512(&mixF32AVX512, &mixp4F32AVX512, n) },
-		mixQ8Go,
+		func(c pageCall, n int) { mixQ8AVX512[n](c.base, c.table, c.size, c.pages, c.dims, c.x, c.y, c.tmp) },
 	}
 	t.softmaxPage = [kvTypes]func(*float32, int, int, int) float32{softmaxPageAVX512, softmaxPageAVX512, softmaxPageAVX512}
 	return &t
@@ -118,6 +118,7 @@ func avx512Table(t table) *table {
 
 func vnniTable(t table) *table {
 	t.level = VNNI
+	t.scores[KVQ8_0] = func(c pageCall, n int) { scoresQ8VNNI[n](c.base, c.table, c.size, c.pages, c.dims, c.x, c.y) }
 	t.mm[Q8_0] = func(c mmCall, n int) { mmQ8VNNI[n](c.w, c.x, c.y, c.kb, c.np, c.xs, c.ldy) }
 	t.mm[Q4_0] = func(c mmCall, n int) { mmQ40VNNI[n](c.w, c.x, c.y, c.kb, c.np, c.xs, c.ldy) }
 	t.mm[Q4_1] = func(c mmCall, n int) { mmQ41VNNI[n](c.w, c.x, c.y, c.kb, c.np, c.xs, c.ldy) }
@@ -169,6 +170,27 @@ func (c pageCall) scoresInParts(k *partPageKernels, n int) {
 			m--
 		}
 		k[m](c.base, c.table, c.size, c.pages, c.dims, &line(c.x, at)[0], &line(c.y, at)[0], 64*n)
+	}
+}
+
+func (c pageCall) scoresQ8InParts(n int) {
+	for at, m := 0, 0; at < n; at += m {
+		m = min(n-at, 4)
+		for scoresQ8AVX2[m] == nil {
+			m--
+		}
+		x := (*float32)(unsafe.Add(unsafe.Pointer(c.x), at*q8TokenBytes))
+		scoresQ8AVX2[m](c.base, c.table, c.size, c.pages, c.dims, x, &line(c.y, at)[0], 64*n)
+	}
+}
+
+func (c pageCall) mixQ8InParts(n int) {
+	for at, m := 0, 0; at < n; at += m {
+		m = min(n-at, 4)
+		for mixQ8AVX2[m] == nil {
+			m--
+		}
+		mixQ8AVX2[m](c.base, c.table, c.size, c.pages, c.dims, &line(c.x, at)[0], &line(c.y, at*c.dims)[0], 64*n, c.tmp)
 	}
 }
 

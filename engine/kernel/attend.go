@@ -80,13 +80,20 @@ func AttendChunk(out []float32, ldo int, q []float32, ldq int, p *Pages, layer i
 	if g.scale == 0 {
 		g.scale = float32(1 / math.Sqrt(float64(l.HeadDim)))
 	}
+	group := groupTokens
+	if l.Type == KVQ8_0 {
+		group = groupTokensQ8
+	}
 	for h := h0; h < h1; h++ {
 		keys := unsafe.Pointer(&p.Base[layer*l.LayerBytes()+2*h*l.pageBytes()])
-		for c := 0; c < n*g.share; c += groupTokens {
-			g.run(keys, table, h, c, min(groupTokens, n*g.share-c))
+		for c := 0; c < n*g.share; c += group {
+			g.run(keys, table, h, c, min(group, n*g.share-c))
 		}
 	}
 }
+
+// groupTokensQ8 is the largest number of columns in a group over KVQ8_0, whose kernels have two sums for each.
+const groupTokensQ8 = 12
 
 // chunkGroup are the arguments that all groups of columns of one AttendChunk share. A column is a pair of a position
 // and one of the heads that share a KV head, in the order of positions.
@@ -109,6 +116,7 @@ type pageCall struct {
 	dims  int            // HeadDim/16
 	x     *float32       // scores: queries [dims][n][16]; mix: probabilities [pages][n][16]
 	y     *float32       // scores: out [pages][n][16]; mix: accumulated [n][dims*16]
+	tmp   unsafe.Pointer // mix of KVQ8_0: [n][16]float32 to use
 }
 
 // run computes columns [c0,c0+n) of KV head h.
@@ -130,7 +138,7 @@ func (g *chunkGroup) run(keys unsafe.Pointer, table []int32, h, c0, n int) {
 	for j := range n {
 		norm[j] = 1 / g.probabilities(c0, j, n, first, pages)
 	}
-	call.base = unsafe.Add(keys, l.pageBytes())
+	call.base, call.tmp = unsafe.Add(keys, l.pageBytes()), unsafe.Pointer(&g.s.q[0]) // the queries are done with
 	clear(g.s.o[:n*hd])
 	for at := first; at < pages; at += step {
 		call.table, call.pages = &table[at], min(step, pages-at)

@@ -64,7 +64,7 @@ func benchMatMul(b *testing.B, n, pool int) {
 }
 
 func BenchmarkAttend(b *testing.B) {
-	for _, kind := range []KVType{KVBF16, KVF32} {
+	for kind := range kvTypes {
 		for _, tokens := range []int{64, 512, 2048} {
 			for _, n := range []int{1, 64} {
 				b.Run(fmt.Sprintf("%s/tokens=%d/n=%d", kind, tokens, n), func(b *testing.B) {

@@ -814,6 +814,142 @@ func mmBF16Pairsx16(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np i
 //go:noescape
 func roundPairsAVX512(dst unsafe.Pointer, x *float32, blocks int, stride int)
 
+// mixQ8AVX2 holds kernels by number of tokens.
+var mixQ8AVX2 = [17]func(base unsafe.Pointer, table *int32, size, pages, dims int, x, y *float32, xs int, tmp unsafe.Pointer){
+	1: mixQ8AVX2x1,
+	2: mixQ8AVX2x2,
+	4: mixQ8AVX2x4,
+}
+
+// mixQ8AVX512 holds kernels by number of tokens.
+var mixQ8AVX512 = [17]func(base unsafe.Pointer, table *int32, size, pages, dims int, x, y *float32, tmp unsafe.Pointer){
+	1:  mixQ8AVX512x1,
+	2:  mixQ8AVX512x2,
+	3:  mixQ8AVX512x3,
+	4:  mixQ8AVX512x4,
+	5:  mixQ8AVX512x5,
+	6:  mixQ8AVX512x6,
+	7:  mixQ8AVX512x7,
+	8:  mixQ8AVX512x8,
+	9:  mixQ8AVX512x9,
+	10: mixQ8AVX512x10,
+	11: mixQ8AVX512x11,
+	12: mixQ8AVX512x12,
+}
+
+// scoresQ8AVX2 holds kernels by number of tokens.
+var scoresQ8AVX2 = [17]func(base unsafe.Pointer, table *int32, size, pages, dims int, x, y *float32, xs int){
+	1: scoresQ8AVX2x1,
+	2: scoresQ8AVX2x2,
+	4: scoresQ8AVX2x4,
+}
+
+// scoresQ8VNNI holds kernels by number of tokens.
+var scoresQ8VNNI = [17]func(base unsafe.Pointer, table *int32, size, pages, dims int, x, y *float32){
+	1:  scoresQ8VNNIx1,
+	2:  scoresQ8VNNIx2,
+	3:  scoresQ8VNNIx3,
+	4:  scoresQ8VNNIx4,
+	5:  scoresQ8VNNIx5,
+	6:  scoresQ8VNNIx6,
+	7:  scoresQ8VNNIx7,
+	8:  scoresQ8VNNIx8,
+	9:  scoresQ8VNNIx9,
+	10: scoresQ8VNNIx10,
+	11: scoresQ8VNNIx11,
+	12: scoresQ8VNNIx12,
+}
+
+//go:noescape
+func scoresQ8VNNIx1(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixQ8AVX512x1(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, tmp unsafe.Pointer)
+
+//go:noescape
+func scoresQ8VNNIx2(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixQ8AVX512x2(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, tmp unsafe.Pointer)
+
+//go:noescape
+func scoresQ8VNNIx3(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixQ8AVX512x3(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, tmp unsafe.Pointer)
+
+//go:noescape
+func scoresQ8VNNIx4(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixQ8AVX512x4(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, tmp unsafe.Pointer)
+
+//go:noescape
+func scoresQ8VNNIx5(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixQ8AVX512x5(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, tmp unsafe.Pointer)
+
+//go:noescape
+func scoresQ8VNNIx6(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixQ8AVX512x6(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, tmp unsafe.Pointer)
+
+//go:noescape
+func scoresQ8VNNIx7(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixQ8AVX512x7(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, tmp unsafe.Pointer)
+
+//go:noescape
+func scoresQ8VNNIx8(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixQ8AVX512x8(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, tmp unsafe.Pointer)
+
+//go:noescape
+func scoresQ8VNNIx9(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixQ8AVX512x9(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, tmp unsafe.Pointer)
+
+//go:noescape
+func scoresQ8VNNIx10(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixQ8AVX512x10(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, tmp unsafe.Pointer)
+
+//go:noescape
+func scoresQ8VNNIx11(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixQ8AVX512x11(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, tmp unsafe.Pointer)
+
+//go:noescape
+func scoresQ8VNNIx12(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32)
+
+//go:noescape
+func mixQ8AVX512x12(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, tmp unsafe.Pointer)
+
+//go:noescape
+func scoresQ8AVX2x1(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, xs int)
+
+//go:noescape
+func mixQ8AVX2x1(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, xs int, tmp unsafe.Pointer)
+
+//go:noescape
+func scoresQ8AVX2x2(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, xs int)
+
+//go:noescape
+func mixQ8AVX2x2(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, xs int, tmp unsafe.Pointer)
+
+//go:noescape
+func scoresQ8AVX2x4(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, xs int)
+
+//go:noescape
+func mixQ8AVX2x4(base unsafe.Pointer, table *int32, size int, pages int, dims int, x *float32, y *float32, xs int, tmp unsafe.Pointer)
+
 // mmQ40AVX2 holds kernels by number of tokens.
 var mmQ40AVX2 = [17]func(w, x unsafe.Pointer, y *float32, kb, np, xs, ldy int){
 	1: mmQ40AVX2x1,

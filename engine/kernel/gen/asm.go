@@ -156,6 +156,8 @@ func (s *stubs) text() []byte {
 	kinds := map[string]string{
 		"mm":       "func(w, x unsafe.Pointer, y *float32, kb, np, xs, ldy int)",
 		"page":     "func(base unsafe.Pointer, table *int32, size, pages, dims int, x, y *float32)",
+		"mix8":     "func(base unsafe.Pointer, table *int32, size, pages, dims int, x, y *float32, tmp unsafe.Pointer)",
+		"mix8AVX2": "func(base unsafe.Pointer, table *int32, size, pages, dims int, x, y *float32, xs int, tmp unsafe.Pointer)",
 		"pageAVX2": "func(base unsafe.Pointer, table *int32, size, pages, dims int, x, y *float32, xs int)",
 	}
 	for _, name := range names {
@@ -168,6 +170,8 @@ func (s *stubs) text() []byte {
 		for _, t := range tables {
 			kind := kinds["page"]
 			switch {
+			case strings.HasPrefix(t, "mixQ8"):
+				kind = kinds["mix8"+strings.TrimPrefix(strings.TrimPrefix(t, "mixQ8"), "AVX512")]
 			case strings.HasPrefix(t, "mm"):
 				kind = kinds["mm"]
 			case strings.HasSuffix(t, "AVX2"):

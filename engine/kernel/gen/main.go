@@ -32,6 +32,7 @@ func outputs() map[string][]byte {
 		"quant_amd64.s":  quantKernels,
 		"float_amd64.s":  floatKernels,
 		"attend_amd64.s": attendKernels,
+		"page8_amd64.s":  pageKernelsQ8,
 		"vec_amd64.s":    vecKernels,
 	} {
 		f := newFile(name)

@@ -5,17 +5,18 @@ import "fmt"
 // quantFormat is a quantised weight format as its kernels see it.
 type quantFormat struct {
 	name    string
-	block   int  // bytes of 32 columns of a panel
-	at      int  // offset of the integers in the block
-	nibbles bool // 4-bit integers, two to a byte
-	minimum bool // a minimum per block beside the scale
-	bias    int  // offset in a token's record of the start value of the integer sum; 0: start from zero
+	block   int    // bytes of 32 columns of a panel
+	at      int    // offset of the integers in the block
+	nibbles bool   // 4-bit integers, two to a byte
+	minimum bool   // a minimum per block beside the scale
+	from    string // register with the block's address
+	bias    int    // offset in a token's record of the start value of the integer sum; 0: start from zero
 }
 
 var quantFormats = []quantFormat{
-	{name: "Q8", block: 544, at: 32, bias: 32},
-	{name: "Q40", block: 288, at: 32, nibbles: true, bias: 36},
-	{name: "Q41", block: 320, at: 64, nibbles: true, minimum: true},
+	{name: "Q8", block: 544, at: 32, from: "SI", bias: 32},
+	{name: "Q40", block: 288, at: 32, from: "SI", nibbles: true, bias: 36},
+	{name: "Q41", block: 320, at: 64, from: "SI", nibbles: true, minimum: true},
 }
 
 // The record of a token in a block: 32 int8, -128*sum, -8*sum, scale, scale*sum.
@@ -104,17 +105,17 @@ func vnniLoad(f *file, q quantFormat) {
 	for g := range 8 {
 		switch {
 		case !q.nibbles:
-			f.p("VPXORD %d(SI), Z10, Z%d", q.at+64*g, g)
+			f.p("VPXORD %d(%s), Z10, Z%d", q.at+64*g, q.from, g)
 		case g < 4:
-			f.p("VMOVDQU32 %d(SI), Z%d", q.at+64*g, 4+g)
+			f.p("VMOVDQU32 %d(%s), Z%d", q.at+64*g, q.from, 4+g)
 			f.p("VPANDD Z%d, Z10, Z%d", 4+g, g)
 			f.p("VPSRLW $4, Z%d, Z%d", 4+g, 4+g)
 			f.p("VPANDD Z%d, Z10, Z%d", 4+g, 4+g)
 		}
 	}
-	f.p("VCVTPH2PS (SI), Z8")
+	f.p("VCVTPH2PS (%s), Z8", q.from)
 	if q.minimum {
-		f.p("VCVTPH2PS 32(SI), Z9")
+		f.p("VCVTPH2PS 32(%s), Z9", q.from)
 	}
 }
 
@@ -162,15 +163,7 @@ func avx2Quant(f *file, q quantFormat, n int) {
 		}
 	}, func() {
 		f.fetchAhead(n, q.block, aheadQuant)
-		for half := range 2 {
-			for t := range n {
-				f.zero(avx2, 8+t)
-			}
-			for g := range 8 {
-				avx2Quad(f, q, n, half, g)
-			}
-			avx2Scale(f, q, n, half)
-		}
+		avx2Block(f, q, n)
 		f.p("ADDQ $%d, SI", q.block)
 	}, func(to string, t int) {
 		f.p("VMOVUPS Y%d, (%s)", 2*t, to)
@@ -178,14 +171,27 @@ func avx2Quant(f *file, q quantFormat, n int) {
 	})
 }
 
+// avx2Block adds one block.
+func avx2Block(f *file, q quantFormat, n int) {
+	for half := range 2 {
+		for t := range n {
+			f.zero(avx2, 8+t)
+		}
+		for g := range 8 {
+			avx2Quad(f, q, n, half, g)
+		}
+		avx2Scale(f, q, n, half)
+	}
+}
+
 // avx2Quad adds four columns. For int8 weights the product is |w| * (x with the sign of w), which fits the signed
 // 16 bits of VPMADDUBSW; for nibbles all eight quads of a block fit them: 16 * 15 * 127 = 30480.
 func avx2Quad(f *file, q quantFormat, n, half, g int) {
 	if !q.nibbles {
-		f.p("VMOVDQU %d(SI), Y12", q.at+64*g+32*half)
+		f.p("VMOVDQU %d(%s), Y12", q.at+64*g+32*half, q.from)
 		f.p("VPABSB Y12, Y13")
 	} else {
-		f.p("VMOVDQU %d(SI), Y13", q.at+64*(g%4)+32*half)
+		f.p("VMOVDQU %d(%s), Y13", q.at+64*(g%4)+32*half, q.from)
 		if g >= 4 {
 			f.p("VPSRLW $4, Y13, Y13")
 		}
@@ -214,9 +220,9 @@ func avx2Scale(f *file, q quantFormat, n, half int) {
 			f.p("VPMADDWD Y14, Y%d, Y%d", 8+t, 8+t)
 		}
 	}
-	f.p("VCVTPH2PS %d(SI), Y12", 16*half)
+	f.p("VCVTPH2PS %d(%s), Y12", 16*half, q.from)
 	if q.minimum {
-		f.p("VCVTPH2PS %d(SI), Y13", 32+16*half)
+		f.p("VCVTPH2PS %d(%s), Y13", 32+16*half, q.from)
 	}
 	for t := range n {
 		i, sum := 8+t, 2*t+half
