@@ -3,12 +3,10 @@ package chat
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"unicode"
 
-	"github.com/ardanlabs/jinja"
-
+	"baton/engine/chat/jinja"
+	"baton/engine/chat/reply"
 	"baton/engine/tokenizer"
 	"baton/engine/weights/gguf"
 )
@@ -20,25 +18,26 @@ const (
 	// MessagesMax is how many messages a conversation may have. Templates loop over them, some
 	// inside another loop.
 	MessagesMax = 4096
+	// CallsMax is how many calls one message may hold.
+	CallsMax = 128
+	// ToolsMax is how many tools, and how many documents, a conversation may offer.
+	ToolsMax = 1024
 	// outputBytesMax bounds the prompt as text: 16 bytes for each of a million tokens.
 	outputBytesMax = 16 << 20
-	rangeMax       = 10_000 // items of range(); templates use it for a handful
+	// What a rendering may cost: two nested loops over 1024 messages, and every byte of the
+	// conversation copied a few times (templates join strings from the left) beside a fixed part.
+	stepsMax    = 1 << 24
+	bytesMax    = 64 << 20
+	copiesMax   = 24
+	kwargsBytes = 256 << 10
+	// What a template may cost at the start, on a message or three.
+	trialSteps = 1 << 20
+	trialBytes = 16 << 20
 )
 
 // roles are what a message's role may be. Templates print the role between their special tokens,
 // so no client may choose it freely.
 var roles = []string{"system", "developer", "user", "assistant", "tool", "function"}
-
-// Message is one turn of a conversation.
-type Message struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
-	// Name is who speaks: of a tool's message, the tool; else a participant.
-	Name       string     `json:"name,omitempty"`
-	Reasoning  string     `json:"reasoning_content,omitempty"` // thoughts before Content
-	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
-	ToolCallID string     `json:"tool_call_id,omitempty"` // which call a tool's message answers
-}
 
 // Refused says that the template (raise_exception) or a bound refuses the conversation: the
 // client's error, not the server's.
@@ -50,26 +49,35 @@ func (r *Refused) Error() string { return "chat: " + r.Reason }
 type Template struct {
 	compiled *jinja.Template
 	tok      *tokenizer.Tokenizer
+	names    map[string]string // of special tokens, as templates call them
+	form     form
+	style    reply.Style
 }
 
 // New compiles a template. t may be nil if only Render is used. The template is tried on one
 // message, so that a broken one is found at the start of the server.
-func New(src string, t *tokenizer.Tokenizer) (*Template, error) {
+func New(src string, t *tokenizer.Tokenizer) (*Template, error) { return newTemplate(src, t, nil) }
+
+// newTemplate is New with names of tokens that count before the tokenizer's.
+func newTemplate(src string, t *tokenizer.Tokenizer, names map[string]string) (*Template, error) {
 	if src == "" || len(src) > sourceBytesMax {
 		return nil, fmt.Errorf("chat: the template has %d bytes, allowed are 1 to %d", len(src), sourceBytesMax)
 	}
-	c, err := compile(src)
+	c, err := jinja.Parse(src)
 	if err != nil {
 		return nil, fmt.Errorf("chat: the template is broken: %w", err)
 	}
-	tpl := &Template{compiled: c, tok: t}
-	var refused *Refused
-	switch _, err := tpl.Render([]Message{{Role: "user", Content: "Hello"}}); {
-	case errors.As(err, &refused) && refused.Reason == costly:
-		return nil, fmt.Errorf("chat: the template does not end on a single message: more than %d rounds of loops, %d macros inside each other, or %v", stepsMax, macrosMax, timeMax)
-	case err != nil && refused == nil:
+	tpl := &Template{compiled: c, tok: t, names: map[string]string{}}
+	if t != nil {
+		tpl.names["bos_token"], tpl.names["eos_token"] = t.Text(t.BOS()), t.Text(t.MainEOS())
+	}
+	for k, v := range names {
+		tpl.names[k] = v
+	}
+	if err := tpl.try(); err != nil {
 		return nil, err
 	}
+	tpl.style = tpl.styleOf(src)
 	return tpl, nil
 }
 
@@ -85,95 +93,49 @@ func FromGGUF(f *gguf.File, t *tokenizer.Tokenizer) (*Template, error) {
 // Render returns the prompt with the generation prompt as text, for display: contents may look
 // like special tokens in it, so encoding it again with special tokens is not safe (C1).
 func (t *Template) Render(msgs []Message) (string, error) {
-	if err := check(msgs); err != nil {
-		return "", err
-	}
-	return t.render(msgs, func(i int) string { return msgs[i].Content })
+	text, err := t.render(Conversation{Messages: msgs})
+	return text.String(), err
 }
 
 // Encode renders msgs with the generation prompt and returns the token ids, with the model's
 // BOS in front if it wants one. An error that is a *Refused is the client's.
 func (t *Template) Encode(msgs []Message) ([]int32, error) {
+	return t.EncodeConversation(Conversation{Messages: msgs})
+}
+
+// EncodeConversation returns the tokens of Prompt alone.
+func (t *Template) EncodeConversation(c Conversation) ([]int32, error) {
+	p, err := t.Prompt(c)
+	if err != nil {
+		return nil, err
+	}
+	return p.IDs, nil
+}
+
+// Prompt renders a conversation. An error that is a *Refused is the client's.
+func (t *Template) Prompt(c Conversation) (*Prompt, error) {
 	if t.tok == nil {
 		return nil, errors.New("chat: this template has no tokenizer")
 	}
-	if err := check(msgs); err != nil {
-		return nil, err
-	}
-	plain, err := t.render(msgs, func(i int) string { return msgs[i].Content })
+	text, err := t.render(c)
 	if err != nil {
 		return nil, err
 	}
-	marked, err := t.render(msgs, func(i int) string { return mark(i, msgs[i].Content) })
-	if err != nil {
-		return nil, err
+	p := &Prompt{Text: text.String(), Reply: t.styleFor(c, text)}
+	if p.IDs = t.encode(text); t.tok.AddBOS() && (len(p.IDs) == 0 || p.IDs[0] != t.tok.BOS()) {
+		p.IDs = append([]int32{t.tok.BOS()}, p.IDs...)
 	}
-	ids, err := t.encode(msgs, plain, marked)
-	if err != nil {
-		return nil, err
-	}
-	if t.tok.AddBOS() && (len(ids) == 0 || ids[0] != t.tok.BOS()) {
-		ids = slices.Insert(ids, 0, t.tok.BOS())
-	}
-	return ids, nil
+	return p, nil
 }
 
-// encode chooses between the two renderings. The marked one is safe by construction (C1), and
-// where the contents put into it give the plain one, it is also exact (C2). Where they do not,
-// the template looks inside the contents (a reasoning template that drops old thoughts); then
-// the plain one counts, if no content names a special token and none came about in it.
-func (t *Template) encode(msgs []Message, plain, marked string) ([]int32, error) {
-	parts, whole := cut(msgs, marked)
-	if !whole {
-		return t.encodeCut(msgs, plain)
-	}
-	safe := t.encodeParts(parts)
-	if join(parts) == plain || t.named(msgs) {
-		return safe, nil
-	}
-	if ids := t.tok.Encode(plain, true); slices.Equal(t.specials(ids), t.specials(safe)) {
-		return ids, nil
-	}
-	return safe, nil
-}
-
-// named says whether a content holds the name of a special token.
-func (t *Template) named(msgs []Message) bool {
-	return slices.ContainsFunc(msgs, func(m Message) bool {
-		_, _, _, ok := t.tok.CutSpecial(m.Content)
-		return ok
-	})
-}
-
-// encodeCut is for a template that takes contents apart, so that no sentinel survives: the plain
-// rendering counts if it has the special tokens that it has with contents of x alone.
-func (t *Template) encodeCut(msgs []Message, plain string) ([]int32, error) {
-	neutral, err := t.render(msgs, func(i int) string {
-		return strings.Map(func(r rune) rune {
-			if unicode.IsSpace(r) {
-				return r
-			}
-			return 'x'
-		}, msgs[i].Content)
-	})
-	if err != nil {
-		return nil, err
-	}
-	ids := t.tok.Encode(plain, true)
-	if t.named(msgs) || !slices.Equal(t.specials(ids), t.specials(t.tok.Encode(neutral, true))) {
-		return nil, &Refused{"the model's chat template takes contents apart, and a content holds the name of a special token; remove it"}
-	}
-	return ids, nil
-}
-
-// encodeParts encodes literals with special tokens and contents without. Text on both sides of a
-// border between them is encoded together, as it would be in one string.
-func (t *Template) encodeParts(parts []part) []int32 {
-	var ids []int32
+// encode encodes what is the template's own with special tokens, and what a client brought
+// without (C1). Text on both sides of a border between them is encoded together, as it would be
+// in one string (C2).
+func (t *Template) encode(prompt jinja.Text) []int32 {
+	ids := make([]int32, 0, prompt.Len()/4+4)
 	var text strings.Builder
-	for _, p := range parts {
-		rest := p.text
-		for !p.content {
+	for rest, client := range prompt.Parts() {
+		for !client {
 			before, id, after, ok := t.tok.CutSpecial(rest)
 			if !ok {
 				break
@@ -187,31 +149,4 @@ func (t *Template) encodeParts(parts []part) []int32 {
 		text.WriteString(rest)
 	}
 	return t.tok.AppendEncode(ids, text.String(), false)
-}
-
-func (t *Template) specials(ids []int32) []int32 {
-	var out []int32
-	for _, id := range ids {
-		if t.tok.IsSpecial(id) {
-			out = append(out, id)
-		}
-	}
-	return out
-}
-
-func check(msgs []Message) error {
-	if len(msgs) == 0 || len(msgs) > MessagesMax {
-		return &Refused{fmt.Sprintf("the conversation has %d messages, allowed are 1 to %d", len(msgs), MessagesMax)}
-	}
-	size := 0
-	for i, m := range msgs {
-		if !slices.Contains(roles, m.Role) {
-			return &Refused{fmt.Sprintf("message %d has the role %q, allowed are %s", i, m.Role, strings.Join(roles, ", "))}
-		}
-		size += len(m.Content)
-	}
-	if size > outputBytesMax {
-		return &Refused{fmt.Sprintf("the contents have %d bytes, allowed are %d", size, outputBytesMax)}
-	}
-	return nil
 }

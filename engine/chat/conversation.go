@@ -2,17 +2,31 @@ package chat
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"baton/engine/chat/reply"
 )
+
+// Message is one turn of a conversation.
+type Message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+	// Name is who speaks: of a tool's message, the tool; else a participant.
+	Name       string     `json:"name,omitempty"`
+	Reasoning  string     `json:"reasoning_content,omitempty"` // thoughts before Content
+	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
+	ToolCallID string     `json:"tool_call_id,omitempty"` // which call a tool's message answers
+}
 
 // ToolCall is a call that an assistant's message made.
 type ToolCall struct {
 	ID   string
 	Name string
 	// Arguments is the JSON text as OpenAI's wire has it; an object is given to the template as
-	// one, anything else as this string.
+	// one, if it takes one, anything else as this string.
 	Arguments string
 }
 
@@ -27,8 +41,8 @@ type Conversation struct {
 	// Kwargs is a JSON object, chat_template_kwargs on the wire; empty is none. It may not name
 	// what the template gets anyway (messages, tools, bos_token …).
 	Kwargs json.RawMessage
-	// ContinueFinal leaves the last message open, so that the reply goes on with it. It goes
-	// with NoGenerationPrompt alone.
+	// ContinueFinal leaves the last message open, so that the reply goes on with it. No
+	// generation prompt follows it.
 	ContinueFinal      bool
 	NoGenerationPrompt bool
 	// Now is what strftime_now of templates says; the zero time is now.
@@ -45,20 +59,42 @@ type Prompt struct {
 	Reply reply.Style
 }
 
-// Prompt renders a conversation. An error that is a *Refused is the client's.
-func (t *Template) Prompt(c Conversation) (*Prompt, error) {
-	ids, err := t.Encode(c.Messages)
-	return &Prompt{IDs: ids}, err
-}
+func refuse(format string, args ...any) error { return &Refused{fmt.Sprintf(format, args...)} }
 
-// EncodeConversation returns the tokens of Prompt alone.
-func (t *Template) EncodeConversation(c Conversation) ([]int32, error) {
-	p, err := t.Prompt(c)
-	if err != nil {
-		return nil, err
+// check bounds a conversation and returns the bytes of all that the client brought.
+func (c *Conversation) check() (size int, err error) {
+	if len(c.Messages) == 0 || len(c.Messages) > MessagesMax {
+		return 0, refuse("the conversation has %d messages, allowed are 1 to %d", len(c.Messages), MessagesMax)
 	}
-	return p.IDs, nil
+	for i, m := range c.Messages {
+		if !slices.Contains(roles, m.Role) {
+			return 0, refuse("message %d has the role %q, allowed are %s", i, m.Role, strings.Join(roles, ", "))
+		}
+		if len(m.ToolCalls) > CallsMax {
+			return 0, refuse("message %d has %d tool calls, allowed are %d", i, len(m.ToolCalls), CallsMax)
+		}
+		size += len(m.Content)
+		for _, call := range m.ToolCalls {
+			size += len(call.ID) + len(call.Name) + len(call.Arguments)
+		}
+		size += len(m.Name) + len(m.Reasoning) + len(m.ToolCallID)
+	}
+	for what, list := range map[string][]json.RawMessage{"tools": c.Tools, "documents": c.Documents} {
+		if len(list) > ToolsMax {
+			return 0, refuse("the conversation has %d %s, allowed are %d", len(list), what, ToolsMax)
+		}
+		for _, raw := range list {
+			size += len(raw)
+		}
+	}
+	if len(c.Kwargs) > kwargsBytes {
+		return 0, refuse("the template's arguments have %d bytes, allowed are %d", len(c.Kwargs), kwargsBytes)
+	}
+	if size += len(c.Kwargs); size > outputBytesMax {
+		return 0, refuse("the contents have %d bytes, allowed are %d", size, outputBytesMax)
+	}
+	if c.ContinueFinal && c.Messages[len(c.Messages)-1].Content == "" {
+		return 0, refuse("the last message is to be continued and has no content")
+	}
+	return size, nil
 }
-
-// Reply says how replies to this template's prompts are written, by the template's text.
-func (t *Template) Reply() reply.Style { return reply.Style{} }

@@ -1,16 +1,16 @@
-// Package chat turns a conversation into token ids by the template that a model brings.
+// Package chat turns a conversation into token ids by the template that a model brings, and says
+// how its replies are written.
 //
-// It never lets a message's content become a special token: each content is rendered as a
-// sentinel, the result is split at the sentinels, the template's own text is encoded with
-// special tokens and the contents without. Everybody in engine and above may import it; it
-// imports tokenizer and a Jinja engine.
+// It never lets anything that a client says become a special token: contents, names, tools,
+// arguments of calls and of the template are strings of which the engine of templates
+// (engine/chat/jinja) knows every byte's origin, whatever the template does with them; what is
+// the template's own is encoded with special tokens, the rest without. Everybody in engine and
+// above may import it; it imports tokenizer, gguf, and its own sub-packages.
 //
 // Invariants, cited by code and tests:
 //
-//	C1  no id that comes from a content is special
-//	C2  without special tokens in the contents, Encode gives the tokens of Render
-//	C3  what a template renders is bounded, and its time with it: rounds of loops, macros inside
-//	    each other, and the nesting of its source. Not bounded is what one expression makes of
-//	    a string by multiplying or doubling it: that is for who trusts a model file to judge.
-//	C4  white space, strings and line numbers are those of Jinja2 with Hugging Face's settings
+//	C1  no id that comes from what a client said is special
+//	C2  without special tokens in it, Encode gives the tokens of Render
+//	C3  time and memory of a rendering are bounded, whatever the template and the conversation
+//	C4  the text is that of Hugging Face's apply_chat_template
 package chat

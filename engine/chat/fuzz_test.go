@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"baton/engine/tokenizer"
 )
 
 // FuzzContents asks of the templates here that no content becomes a special token (C1): the
@@ -51,19 +53,24 @@ func FuzzContents(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ids := tok.Encode(plain, true); slices.Equal(special(ids), special(want)) && !tpl.named(msgs) && !slices.Equal(ids, got) {
+		if ids := tok.Encode(plain, true); slices.Equal(special(ids), special(want)) && !slices.Equal(ids, got) && !named(tok, a+b+c) {
 			t.Fatalf("%q is encoded as %v, want %v", plain, got, ids)
 		}
 	})
 }
 
+// named says whether a text holds the name of a special token.
+func named(tok *tokenizer.Tokenizer, s string) bool {
+	_, _, _, ok := tok.CutSpecial(s)
+	return ok
+}
+
 // FuzzTemplate asks of every source: an error, or a template that renders in bounded time, the
-// same each time, and of which no content is a special token. What multiplies strings is left
-// out, because nothing bounds it (C3).
+// same each time, and of which no content is a special token.
 func FuzzTemplate(f *testing.F) {
 	tok := vocabulary(f)
-	for _, r := range texts(f) {
-		f.Add(r.Source, "a")
+	for _, src := range sources(f) {
+		f.Add(src, "a")
 	}
 	for _, src := range []string{
 		"{% for m in messages %}{% if m.role == 'user' %}<|user|>{{ m.content | trim }}<|end|>\n{% endif %}{% endfor %}{{ bos_token }}<|assistant|>",
@@ -73,7 +80,7 @@ func FuzzTemplate(f *testing.F) {
 		f.Add(src, "<|end|>")
 	}
 	f.Fuzz(func(t *testing.T, src, content string) {
-		if len(src) > 4096 || len(content) > 256 || strings.Contains(src, "*") || strings.Contains(src, "strftime") {
+		if len(src) > 4096 || len(content) > 256 || strings.Contains(src, "strftime") {
 			t.Skip()
 		}
 		tpl, err := New(src, tok)
@@ -92,7 +99,7 @@ func FuzzTemplate(f *testing.F) {
 		ids, err := tpl.Encode(msgs)
 		var refused *Refused
 		if err != nil {
-			if !errors.As(err, &refused) && !strings.HasPrefix(err.Error(), "chat: rendering") {
+			if !errors.As(err, &refused) {
 				t.Fatalf("error %v", err)
 			}
 			return

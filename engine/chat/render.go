@@ -1,151 +1,261 @@
 package chat
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/ardanlabs/jinja"
+	"baton/engine/chat/jinja"
 )
 
-// compile parses a template, rewritten for the engine.
-func compile(src string) (c *jinja.Template, err error) {
-	defer caught(&err)
-	src, err = source(src)
-	if err != nil {
-		return nil, err
-	}
-	if strings.ContainsAny(src, sentinelOpen+sentinelClose) {
-		return nil, fmt.Errorf("it contains %q or %q, which stand for contents here", sentinelOpen, sentinelClose)
-	}
-	return jinja.Compile(src)
+// form is how a template wants what templates disagree about.
+type form struct {
+	parts     bool // contents as lists of {"type": "text", "text": …}
+	argsText  bool // arguments of calls as text, not as an object
+	emptyNone bool // no content beside calls as none, not as ""
+	trial     bool // the template is only tried
 }
+
+// budget is what rendering a conversation of so many bytes may cost.
+func (f form) budget(size int) jinja.Budget {
+	if f.trial {
+		return jinja.Budget{Steps: trialSteps, Bytes: trialBytes}
+	}
+	return jinja.Budget{Steps: stepsMax, Bytes: bytesMax + copiesMax*int64(size)}
+}
+
+// reserved are the names that a template gets anyway.
+var reserved = []string{"messages", "tools", "documents", "add_generation_prompt", "continue_final_message",
+	"bos_token", "eos_token", "raise_exception", "strftime_now", "namespace", "range", "dict", "cycler", "joiner"}
 
 // costly says that a conversation takes a template too long. One message always has to be
 // cheap, so New takes it for an error of the template.
 const costly = "the model's chat template takes too long for this conversation"
 
-// Bounds of one rendering (C3).
+// render checks a conversation and renders it.
+func (t *Template) render(c Conversation) (jinja.Text, error) {
+	text, err := t.run(c, t.form)
+	var raised *jinja.Raised
+	var fault *jinja.Error
+	switch {
+	case errors.Is(err, jinja.ErrCostly):
+		return text, &Refused{costly}
+	case errors.As(err, &raised) && raised.Message == "":
+		return text, refuse("the model's chat template refuses the conversation")
+	case errors.As(err, &raised):
+		return text, refuse("the model's chat template refuses the conversation: %s", raised.Message)
+	case errors.As(err, &fault):
+		return text, refuse("the model's chat template cannot render the conversation: %v", fault)
+	case err == nil && text.Len() > outputBytesMax:
+		return jinja.Text{}, refuse("the prompt has %d bytes, allowed are %d", text.Len(), outputBytesMax)
+	}
+	return text, err
+}
+
+// run renders with the variables that Hugging Face's tokenizers give a template.
+func (t *Template) run(c Conversation, f form) (jinja.Text, error) {
+	size, err := c.check()
+	if err != nil {
+		return jinja.Text{}, err
+	}
+	vars := jinja.NewDict()
+	for _, name := range []string{"bos_token", "eos_token"} {
+		vars.Set(name, jinja.Literal(t.names[name]))
+	}
+	for name, text := range t.names {
+		vars.Set(name, jinja.Literal(text))
+	}
+	if err := c.arguments(vars); err != nil {
+		return jinja.Text{}, err
+	}
+	messages := make([]jinja.Value, len(c.Messages))
+	for i, m := range c.Messages {
+		messages[i] = m.value(f, c.ContinueFinal && i == len(c.Messages)-1)
+	}
+	vars.Set("messages", jinja.NewList(messages...))
+	vars.Set("add_generation_prompt", jinja.Bool(!c.NoGenerationPrompt && !c.ContinueFinal))
+	for what, list := range map[string][]json.RawMessage{"tools": c.Tools, "documents": c.Documents} {
+		v, err := objects(what, list)
+		if err != nil {
+			return jinja.Text{}, err
+		}
+		vars.Set(what, v)
+	}
+	now := time.Now
+	if !c.Now.IsZero() {
+		now = func() time.Time { return c.Now }
+	}
+	text, err := t.compiled.Render(vars, f.budget(size), now)
+	if err == nil && c.ContinueFinal {
+		return cutOpen(text)
+	}
+	return text, err
+}
+
+// arguments sets what a client says to the template itself.
+func (c *Conversation) arguments(vars *jinja.Dict) error {
+	if len(c.Kwargs) == 0 {
+		return nil
+	}
+	v, err := jinja.FromJSON(c.Kwargs)
+	if err != nil {
+		return refuse("the template's arguments are no JSON: %v", err)
+	}
+	d, ok := v.(*jinja.Dict)
+	if !ok {
+		return refuse("the template's arguments are no JSON object")
+	}
+	for _, name := range d.Keys() {
+		for _, r := range reserved {
+			if name == r {
+				return refuse("the template's argument %q is set by the server; leave it out", name)
+			}
+		}
+	}
+	d.Each(func(name string, v jinja.Value) { vars.Set(name, v) })
+	return nil
+}
+
+// objects reads tools or documents; without any it is none.
+func objects(what string, list []json.RawMessage) (jinja.Value, error) {
+	if len(list) == 0 {
+		return jinja.None(), nil
+	}
+	out := make([]jinja.Value, len(list))
+	for i, raw := range list {
+		v, err := jinja.FromJSON(raw)
+		if err != nil {
+			return nil, refuse("%s[%d] is no JSON: %v", what, i, err)
+		}
+		if _, ok := v.(*jinja.Dict); !ok {
+			return nil, refuse("%s[%d] is no JSON object", what, i)
+		}
+		out[i] = v
+	}
+	return jinja.NewList(out...), nil
+}
+
+// value is a message as a template sees it.
+func (m *Message) value(f form, open bool) jinja.Value {
+	d := jinja.NewDict()
+	d.Set("role", jinja.Literal(m.Role))
+	content := jinja.Client(m.Content)
+	if open {
+		content = content.Append(jinja.Literal(openMark))
+	}
+	switch {
+	case f.emptyNone && m.Content == "" && len(m.ToolCalls) > 0:
+		d.Set("content", jinja.None())
+	case f.parts:
+		part := jinja.NewDict()
+		part.Set("type", jinja.Literal("text"))
+		part.Set("text", content)
+		d.Set("content", jinja.NewList(part))
+	default:
+		d.Set("content", content)
+	}
+	if m.Reasoning != "" {
+		d.Set("reasoning_content", jinja.Client(m.Reasoning))
+		d.Set("thinking", jinja.Client(m.Reasoning))
+	}
+	if len(m.ToolCalls) > 0 {
+		calls := make([]jinja.Value, len(m.ToolCalls))
+		for i, c := range m.ToolCalls {
+			calls[i] = c.value(f)
+		}
+		d.Set("tool_calls", jinja.NewList(calls...))
+	}
+	if m.ToolCallID != "" {
+		d.Set("tool_call_id", jinja.Client(m.ToolCallID))
+	}
+	if m.Name != "" {
+		d.Set("name", jinja.Client(m.Name))
+	}
+	return d
+}
+
+func (c *ToolCall) value(f form) jinja.Value {
+	function := jinja.NewDict()
+	function.Set("name", jinja.Client(c.Name))
+	var args jinja.Value = jinja.Client(c.Arguments)
+	if v, err := jinja.FromJSON([]byte(c.Arguments)); err == nil && !f.argsText {
+		if d, ok := v.(*jinja.Dict); ok {
+			args = d
+		}
+	}
+	function.Set("arguments", args)
+	d := jinja.NewDict()
+	if c.ID != "" {
+		d.Set("id", jinja.Client(c.ID))
+	}
+	d.Set("type", jinja.Literal("function"))
+	d.Set("function", function)
+	return d
+}
+
+// openMark stands behind a message that is to be continued. Its blank shows whether the template
+// trims contents; no client can forge it, since it is looked for in what is not the client's.
+const openMark = "\U000F0000continue\U000F0000 "
+
+// cutOpen ends a prompt where the message to be continued ends.
+func cutOpen(text jinja.Text) (jinja.Text, error) {
+	at, from := -1, 0
+	for s, client := range text.Parts() {
+		if i := strings.LastIndex(s, strings.TrimSpace(openMark)); i >= 0 && !client {
+			at = from + i
+		}
+		from += len(s)
+	}
+	if at < 0 {
+		return jinja.Text{}, refuse("the model's chat template leaves out the end of the last message, so that it cannot be continued")
+	}
+	if strings.HasPrefix(text.String()[at:], openMark) {
+		return text.Slice(0, at), nil
+	}
+	text = text.Slice(0, at)
+	return text.Slice(0, len(strings.TrimRightFunc(text.String(), jinja.IsSpace))), nil
+}
+
+// Probes are what a template is tried with.
 const (
-	stepsMax  = 1 << 20 // rounds of all loops; a template of two nested loops takes 1024 messages
-	macrosMax = 32      // macros inside each other: each costs stack, see nestingMax
-	timeMax   = 10 * time.Second
+	probeText = "Hello"
+	probeName = "probe_name"
+	probeArg  = "probe_argument"
 )
 
-// meter counts what a rendering does.
-type meter struct {
-	steps, macros int
-	until         time.Time
-	over          bool
-}
-
-// callable returns the count under a name that source puts into templates.
-func (m *meter) callable(name string, count func()) jinja.Value {
-	return jinja.NewCallable(name, func([]jinja.Value, map[string]jinja.Value) (jinja.Value, error) {
-		count()
-		if m.steps > stepsMax || m.macros > macrosMax || m.steps%1024 == 0 && time.Now().After(m.until) {
-			m.over = true
-			return jinja.Undefined(), &Refused{costly}
-		}
-		return jinja.NewBool(false), nil
-	})
-}
-
-// caught turns a panic of the template engine into an error: it is third-party code that runs
-// over text from a file.
-func caught(err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("the template engine failed: %v", p)
-	}
-}
-
-// render runs the template with the variables that Hugging Face's tokenizers give it.
-func (t *Template) render(msgs []Message, content func(i int) string) (out string, err error) {
-	list := make([]jinja.Value, len(msgs))
-	for i, m := range msgs {
-		d := jinja.NewDict()
-		d.AsDict().Set("role", jinja.NewString(m.Role))
-		d.AsDict().Set("content", jinja.NewString(content(i)))
-		list[i] = d
-	}
-	var refused *Refused
-	m := meter{until: time.Now().Add(timeMax)}
-	vars := map[string]jinja.Value{
-		"messages":              jinja.NewList(list),
-		"add_generation_prompt": jinja.NewBool(true),
-		"tools":                 jinja.None(),
-		"documents":             jinja.None(),
-		"bos_token":             jinja.NewString(t.name(true)),
-		"eos_token":             jinja.NewString(t.name(false)),
-		stepName:                m.callable(stepName, func() { m.steps++ }),
-		enterName:               m.callable(enterName, func() { m.steps++; m.macros++ }),
-		leaveName:               m.callable(leaveName, func() { m.macros-- }),
-		"range":                 jinja.NewCallable("range", boundedRange),
-		"raise_exception": jinja.NewCallable("raise_exception", func(args []jinja.Value, _ map[string]jinja.Value) (jinja.Value, error) {
-			refused = &Refused{"the model's chat template refuses the conversation"}
-			if len(args) > 0 && args[0].IsString() {
-				refused.Reason += ": " + args[0].AsString()
-			}
-			return jinja.Undefined(), refused
-		}),
-	}
-	out, err = t.run(vars)
+// try finds out which form the template wants, and whether it works at all.
+func (t *Template) try() error {
+	hello := Conversation{Messages: []Message{{Role: "user", Content: probeText}}}
+	text, err := t.run(hello, form{trial: true})
+	var raised *jinja.Raised
 	switch {
-	case m.over:
-		return "", &Refused{costly}
-	case refused != nil:
-		return "", refused
-	case err != nil:
-		return "", fmt.Errorf("chat: rendering the template: %w", err)
-	case len(out) > outputBytesMax:
-		return "", &Refused{fmt.Sprintf("the prompt has %d bytes, allowed are %d", len(out), outputBytesMax)}
-	}
-	return out, nil
-}
-
-func (t *Template) run(vars map[string]jinja.Value) (out string, err error) {
-	defer caught(&err)
-	return t.compiled.RenderValues(vars)
-}
-
-// name returns the text of the begin or end token, "" if there is none.
-func (t *Template) name(begin bool) string {
-	if t.tok == nil {
-		return ""
-	}
-	if begin {
-		return t.tok.Text(t.tok.BOS())
-	}
-	return t.tok.Text(t.tok.MainEOS())
-}
-
-// boundedRange is Python's range with at most rangeMax items.
-func boundedRange(args []jinja.Value, _ map[string]jinja.Value) (jinja.Value, error) {
-	var n [3]int64
-	for i, a := range args {
-		if i >= len(n) || !a.IsInt() {
-			return jinja.Undefined(), fmt.Errorf("range needs 1 to 3 integers")
+	case errors.Is(err, jinja.ErrCostly):
+		return fmt.Errorf("chat: the template does not end on a single message: it takes more than %d steps or %d bytes", trialSteps, trialBytes)
+	case errors.As(err, &raised):
+	case err != nil || !strings.Contains(text.String(), probeText):
+		text, err2 := t.run(hello, form{trial: true, parts: true})
+		if s := text.String(); err2 == nil && strings.Contains(s, probeText) && !strings.Contains(s, "type") {
+			t.form.parts, err = true, nil
 		}
-		n[i] = a.AsInt()
-	}
-	var from, to, step int64
-	switch len(args) {
-	case 1:
-		from, to, step = 0, n[0], 1
-	case 2:
-		from, to, step = n[0], n[1], 1
-	case 3:
-		from, to, step = n[0], n[1], n[2]
-	}
-	if step == 0 {
-		return jinja.Undefined(), fmt.Errorf("range needs 1 to 3 integers and a step that is not 0")
-	}
-	var items []jinja.Value
-	for i := from; step > 0 && i < to || step < 0 && i > to; i += step {
-		if len(items) == rangeMax {
-			return jinja.Undefined(), fmt.Errorf("range(%d, %d, %d) has more than %d items", from, to, step, rangeMax)
+		if err != nil {
+			return fmt.Errorf("chat: rendering the template: %w", err)
 		}
-		items = append(items, jinja.NewInt(i))
 	}
-	return jinja.NewList(items), nil
+	call := ToolCall{ID: "call12345", Name: probeName, Arguments: `{"` + probeArg + `": 1}`}
+	calls := Conversation{
+		Messages: []Message{hello.Messages[0], {Role: "assistant", ToolCalls: []ToolCall{call}}, {Role: "tool", Content: "1", Name: probeName, ToolCallID: call.ID}},
+		Tools:    []json.RawMessage{[]byte(`{"type": "function", "function": {"name": "probe", "description": "", "parameters": {"type": "object", "properties": {}}}}`)},
+	}
+	for i := range 4 {
+		f := form{parts: t.form.parts, argsText: i&2 != 0, emptyNone: i&1 != 0, trial: true}
+		text, err := t.run(calls, f)
+		if s := text.String(); err == nil && strings.Contains(s, probeName) && strings.Contains(s, probeArg) {
+			t.form = f
+			break
+		}
+	}
+	t.form.trial = false
+	return nil
 }

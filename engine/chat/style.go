@@ -1,0 +1,83 @@
+package chat
+
+import (
+	"errors"
+	"strings"
+
+	"baton/engine/chat/jinja"
+	"baton/engine/chat/reply"
+)
+
+const (
+	thinkOpen  = "<think>"
+	thinkClose = "</think>"
+)
+
+// Reply says how replies to this template's prompts are written, by the template's text; Open as
+// for a conversation without arguments.
+func (t *Template) Reply() reply.Style { return t.style }
+
+// styleOf reads from a template's source how its model replies.
+func (t *Template) styleOf(src string) (s reply.Style) {
+	plain := strings.ReplaceAll(src, `\"`, `"`)
+	switch {
+	case strings.Contains(plain, "<tool_call>") && !strings.Contains(plain, "<function=") && !strings.Contains(plain, "<arg_key>"):
+		s.Calls = reply.Hermes
+	case strings.Contains(plain, `{"name": function name, "parameters"`), strings.Contains(plain, "<|python_tag|>"):
+		s.Calls = reply.Llama
+	}
+	s.Thinks = strings.Contains(src, thinkOpen) || strings.Contains(src, thinkClose)
+	hello := Conversation{Messages: []Message{{Role: "user", Content: probeText}}}
+	if text, err := t.run(hello, form{parts: t.form.parts, trial: true}); s.Thinks && !errors.Is(err, jinja.ErrCostly) {
+		s.Open = opens(text, "")
+	}
+	return s
+}
+
+// styleFor is the style of the reply to one prompt.
+func (t *Template) styleFor(c Conversation, text jinja.Text) reply.Style {
+	s := t.style
+	if len(c.Tools) == 0 {
+		s.Calls = reply.NoCalls
+	}
+	said := ""
+	if c.ContinueFinal {
+		said = c.Messages[len(c.Messages)-1].Content
+	}
+	s.Open = s.Thinks && opens(text, said)
+	if s.Thinks && !s.Open && closes(text, said) {
+		s.Thinks = false // the thoughts are over, or left out
+	}
+	return s
+}
+
+// tail is the end of a prompt that is the template's own, and what was said already of a
+// message that is continued.
+func tail(text jinja.Text, said string) string {
+	if said != "" {
+		return said
+	}
+	end := ""
+	for s, client := range text.Parts() {
+		if end = s; client {
+			end = ""
+		}
+	}
+	return end
+}
+
+// opens says whether a prompt ends inside of thoughts.
+func opens(text jinja.Text, said string) bool {
+	s := tail(text, said)
+	return strings.LastIndex(s, thinkOpen) > strings.LastIndex(s, thinkClose)
+}
+
+// closes says whether a prompt ends behind thoughts.
+func closes(text jinja.Text, said string) bool {
+	s := tail(text, said)
+	if said == "" { // of the reply, not of a message before it
+		s = s[max(0, strings.LastIndex(s, thinkOpen)):]
+		return strings.HasPrefix(s, thinkOpen) && strings.Contains(s, thinkClose)
+	}
+	return true
+}
