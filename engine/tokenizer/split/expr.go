@@ -3,6 +3,7 @@ package split
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -173,4 +174,23 @@ func Names() []string {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// Replace returns a function that puts text where an expression matches.
+func Replace(expr, text string) (func(string) string, error) {
+	find, err := compile(expr)
+	if err != nil {
+		return nil, err
+	}
+	return func(s string) string {
+		var b strings.Builder
+		for _, m := range find(s, false) {
+			if m.match {
+				b.WriteString(text)
+			} else {
+				b.WriteString(s[m.lo:m.hi])
+			}
+		}
+		return b.String()
+	}, nil
 }
