@@ -1,18 +1,11 @@
 package grammar
 
 import (
-	"container/list"
-	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"sync"
 
 	"baton/engine/tokenizer"
 )
-
-// cacheMost is how many grammars a Cache keeps. A full one has 10 MiB of states and masks (see
-// liveMost, maskBytesMost), a usual one less than 1.
-const cacheMost = 32
 
 // Grammar is a compiled Spec for one vocabulary. It is safe for use by several goroutines: its
 // states share what was computed once.
@@ -133,53 +126,13 @@ func (s *State) Clone() *State {
 	return &c
 }
 
-// Cache keeps the grammars that a worker used last. It is safe for use by several goroutines;
-// two that ask for one Spec at the same time compile it once.
-type Cache struct {
-	v *vocabulary
 
-	mu    sync.Mutex
-	byKey map[[sha256.Size]byte]*list.Element // guarded by mu
-	order list.List                           // guarded by mu; of *entry, the last used in front
-}
-
-type entry struct {
-	key  [sha256.Size]byte
-	once sync.Once
-	g    *Grammar
-	err  error
-}
-
-// NewCache returns a cache of grammars over the tokens of tok. It puts the vocabulary in order
-// (tens of milliseconds), once for all that it compiles.
-func NewCache(tok *tokenizer.Tokenizer) *Cache {
-	return &Cache{v: newVocabulary(tok), byKey: map[[sha256.Size]byte]*list.Element{}}
-}
-
-// Get returns the grammar of s, compiled now or before. It may take milliseconds to tens of
-// them: not for the loop of a worker.
-func (c *Cache) Get(s *Spec) (*Grammar, error) {
-	text, err := json.Marshal(s)
-	if err != nil {
-		return nil, fmt.Errorf("grammar: %w", err)
-	}
-	e := c.entry(sha256.Sum256(text))
-	e.once.Do(func() { e.g, e.err = compile(s, c.v) })
-	return e.g, e.err
-}
-
-func (c *Cache) entry(key [sha256.Size]byte) *entry {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if at, ok := c.byKey[key]; ok {
-		c.order.MoveToFront(at)
-		return at.Value.(*entry)
-	}
-	e := &entry{key: key}
-	c.byKey[key] = c.order.PushFront(e)
-	if c.order.Len() > cacheMost {
-		last := c.order.Back()
-		delete(c.byKey, c.order.Remove(last).(*entry).key)
-	}
-	return e
+// size is about how many bytes g takes. It grows with use, up to the bounds of live.go.
+func (g *Grammar) size() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	m := &g.m
+	const node, edge, eps, perLive, perFrame = 32, 12, 4, 200, 120 // with the maps they are in
+	live := perLive + 8*m.width + 24*len(g.begin.places)
+	return int64(node*len(m.nodes) + edge*len(m.edges) + eps*len(m.eps) + live*len(m.lives) + perFrame*len(m.frames) + m.maskBytes)
 }

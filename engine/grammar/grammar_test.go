@@ -190,7 +190,7 @@ func walk(t testing.TB, g *Grammar, r *rand.Rand, steps int, each func(s *State,
 		}
 		all := members(mask)
 		if len(all) == 0 {
-			t.Fatalf("a dead end after %q", g.m.tok.Decode(ids, true))
+			t.Fatalf("a dead end after %q", g.textOf(ids))
 		}
 		id := all[r.IntN(len(all))]
 		if len(ids) >= steps { // home
@@ -207,11 +207,11 @@ func walk(t testing.TB, g *Grammar, r *rand.Rand, steps int, each func(s *State,
 				}
 			}
 			if len(ids) > steps+20000 {
-				t.Fatalf("no end after %q, %d bytes left", g.m.tok.Decode(ids, true), best)
+				t.Fatalf("no end after %q, %d bytes left", g.textOf(ids), best)
 			}
 		}
 		if !s.Push(id) {
-			t.Fatalf("an allowed token (%q) is refused after %q", g.m.tok.Text(id), g.m.tok.Decode(ids, true))
+			t.Fatalf("an allowed token (%q) is refused after %q", g.m.vocabulary.text(id), g.textOf(ids))
 		}
 		if slices.Contains(g.m.ends, id) {
 			return ids
@@ -234,7 +234,7 @@ func members(mask []uint64) (ids []int32) {
 // naive computes a mask token by token.
 func naive(s *State, mask []uint64) {
 	clear(mask)
-	for id := range int32(s.g.m.tok.Vocab()) {
+	for id := range int32(len(s.g.m.texts)) {
 		if s.Clone().Push(id) {
 			bitmap(mask).add(id)
 		}
@@ -252,11 +252,19 @@ func TestSmoke(t *testing.T) {
 		g := compiled(t, s, recallVocabulary())
 		for range 10 {
 			ids := walk(t, g, r, 30, nil)
-			text := g.m.tok.Decode(ids, true)
+			text := g.textOf(ids)
 			t.Logf("%q", text)
 			if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 				t.Fatal(text)
 			}
 		}
 	}
+}
+
+func (g *Grammar) textOf(ids []int32) string {
+	var b strings.Builder
+	for _, id := range ids {
+		b.WriteString(g.m.vocabulary.text(id))
+	}
+	return b.String()
 }

@@ -23,9 +23,9 @@ const (
 
 // vocabulary is the tokens in the order in which masks look at them. It is read only.
 type vocabulary struct {
-	tok   *tokenizer.Tokenizer
+	texts []string // by id: the bytes it stands for, "" if it can never be allowed
 	words int
-	ends  []int32
+	ends  []int32 // they end an answer, and have no text
 	has   [256]bool // there is a token of this byte alone
 
 	// A token is plain if it is characters of a JSON string as they stand: no quote, no escape,
@@ -55,11 +55,24 @@ type token struct {
 }
 
 func newVocabulary(tok *tokenizer.Tokenizer) *vocabulary {
-	v := &vocabulary{tok: tok, words: (tok.Vocab() + 63) / 64, ends: tok.EOS()}
+	texts := make([]string, tok.Vocab())
+	for id := range int32(len(texts)) {
+		if text := tok.Text(id); !tok.IsSpecial(id) && len(text) <= tokenBytesMost {
+			texts[id] = text
+		}
+	}
+	return vocabularyOf(texts, tok.EOS())
+}
+
+func vocabularyOf(texts []string, ends []int32) *vocabulary {
+	v := &vocabulary{texts: texts, words: (len(texts) + 63) / 64, ends: ends}
+	for _, id := range ends {
+		texts[id] = ""
+	}
 	var all []token
-	for id := range int32(tok.Vocab()) {
-		if text := v.text(id); text != "" {
-			all = append(all, token{text, id})
+	for id, text := range texts {
+		if text != "" {
+			all = append(all, token{text, int32(id)})
 			if len(text) == 1 {
 				v.has[text[0]] = true
 			}
@@ -83,9 +96,10 @@ func newVocabulary(tok *tokenizer.Tokenizer) *vocabulary {
 			continue
 		}
 		plain = append(plain, t)
-		for ; n <= plainMost; n++ {
-			bitmap(v.upTo[n]).add(t.id)
-		}
+		bitmap(v.upTo[n]).add(t.id)
+	}
+	for n := 1; n <= plainMost; n++ {
+		bitmap(v.upTo[n]).merge(v.upTo[n-1])
 	}
 	v.plain, v.other = newTree(plain), newTree(other)
 	return v
@@ -93,11 +107,10 @@ func newVocabulary(tok *tokenizer.Tokenizer) *vocabulary {
 
 // text returns the bytes that a token stands for, "" if it can never be allowed.
 func (v *vocabulary) text(id int32) string {
-	text := v.tok.Text(id)
-	if v.tok.IsSpecial(id) || slices.Contains(v.ends, id) || len(text) > tokenBytesMost {
+	if id < 0 || int(id) >= len(v.texts) {
 		return ""
 	}
-	return text
+	return v.texts[id]
 }
 
 // plainChars returns how many characters a plain token has, 0 if s is not plain.

@@ -1,0 +1,116 @@
+package grammar
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// person is a schema as applications have them.
+const person = `{"type":"object","properties":{
+	"name":{"type":"string","description":"full name"},
+	"age":{"type":"integer","minimum":0,"maximum":150},
+	"email":{"type":"string","format":"email"},
+	"role":{"enum":["admin","editor","reader"]},
+	"tags":{"type":"array","items":{"type":"string","maxLength":40},"maxItems":8},
+	"address":{"type":"object","properties":{"street":{"type":"string"},"city":{"type":"string"},"zip":{"type":"string","pattern":"^\\d{5}$"}},"required":["street","city"],"additionalProperties":false},
+	"scores":{"type":"array","items":{"type":"number","minimum":0,"maximum":10}},
+	"note":{"anyOf":[{"type":"string","minLength":1,"maxLength":300},{"type":"null"}]}},
+	"required":["name","age","role","address","note"],"additionalProperties":false}`
+
+// large is a vocabulary as large as Qwen's, of the tokens of a real one and pairs of them.
+func large(t testing.TB) *vocabulary {
+	base := realVocabulary(t)
+	texts := slices.Clone(base.texts)
+	r := rand.New(rand.NewPCG(1, 1))
+	for len(texts) < 151_936 {
+		texts = append(texts, base.texts[r.IntN(len(base.texts))]+base.texts[r.IntN(len(base.texts))])
+	}
+	return vocabularyOf(texts, base.ends)
+}
+
+func vocabularies(b *testing.B, each func(b *testing.B, v *vocabulary)) {
+	b.Run("49k", func(b *testing.B) { each(b, realVocabulary(b)) })
+	b.Run("151k", func(b *testing.B) { each(b, large(b)) })
+}
+
+func BenchmarkVocabulary(b *testing.B) {
+	vocabularies(b, func(b *testing.B, v *vocabulary) {
+		for b.Loop() {
+			vocabularyOf(slices.Clone(v.texts), v.ends)
+		}
+	})
+}
+
+func BenchmarkCompile(b *testing.B) {
+	vocabularies(b, func(b *testing.B, v *vocabulary) {
+		for b.Loop() {
+			if _, err := compile(schemaSpec(person), v); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// BenchmarkCold measures masks in grammars that are new: the states of one random document each.
+func BenchmarkCold(b *testing.B) {
+	for _, spec := range []*Spec{schemaSpec(person), {Kind: KindObject}, {Kind: KindRegex, Regex: `(?s).*`}, {Kind: KindSequence, Parts: []Part{{Until: "</think>"}, {Schema: json.RawMessage(person)}}}} {
+		b.Run(string(spec.Kind), func(b *testing.B) {
+			vocabularies(b, func(b *testing.B, v *vocabulary) {
+				r := rand.New(rand.NewPCG(1, 1))
+				mask := make([]uint64, v.words)
+				var took []time.Duration
+				for b.Loop() {
+					g, err := compile(spec, v)
+					if err != nil {
+						b.Fatal(err)
+					}
+					s := g.Start()
+					for range 100 {
+						from := time.Now()
+						s.Allowed(mask)
+						took = append(took, time.Since(from))
+						all := members(mask)
+						if id := all[r.IntN(len(all))]; !s.Push(id) || slices.Contains(v.ends, id) {
+							break
+						}
+					}
+				}
+				slices.Sort(took)
+				b.ReportMetric(float64(took[len(took)/2].Nanoseconds())/1e3, "µs/median")
+				b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds())/1e3, "µs/p99")
+				b.ReportMetric(float64(took[len(took)-1].Nanoseconds())/1e3, "µs/max")
+			})
+		})
+	}
+}
+
+// BenchmarkWarm measures a mask and a token in states that were seen before.
+func BenchmarkWarm(b *testing.B) {
+	vocabularies(b, func(b *testing.B, v *vocabulary) {
+		g := compiled(b, schemaSpec(person), v)
+		doc := `{"name": "` + strings.Repeat("Ada ", 20) + `", "age": 36, "role": "admin", "address": {"street": "1 Low Road", "city": "London"}, "note": null}`
+		var ids []int32
+		r := rand.New(rand.NewPCG(1, 1))
+		for at := 0; at < len(doc); {
+			id, n := g.cut(r, doc[at:])
+			ids, at = append(ids, id), at+n
+		}
+		mask := make([]uint64, g.Words())
+		i, s := 0, g.Start()
+		b.ReportAllocs()
+		for b.Loop() {
+			if i == len(ids) {
+				i, *s = 0, State{g: g, at: g.begin}
+			}
+			s.Allowed(mask)
+			if !s.Push(ids[i]) {
+				b.Fatal(i)
+			}
+			i++
+		}
+	})
+}

@@ -1,0 +1,67 @@
+package grammar
+
+import (
+	"strconv"
+	"sync"
+	"testing"
+)
+
+func TestCacheCompilesOnceAndForgetsTheOldest(t *testing.T) {
+	c := newCache(recallVocabulary())
+	spec := func(i int) *Spec { return &Spec{Kind: KindRegex, Regex: "x" + strconv.Itoa(i)} }
+	var got [8]*Grammar
+	var wg sync.WaitGroup
+	for i := range got {
+		wg.Go(func() { got[i], _ = c.Get(spec(0)) })
+	}
+	wg.Wait()
+	for _, g := range got {
+		if g == nil || g != got[0] {
+			t.Fatal("one Spec was compiled twice")
+		}
+	}
+	for i := 1; i <= cacheMost; i++ {
+		if _, err := c.Get(spec(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n, bytes, hits, misses := c.Stats()
+	if n != cacheMost || bytes <= 0 || hits != 7 || misses != cacheMost+1 {
+		t.Fatalf("%d grammars of %d bytes, %d hits, %d misses", n, bytes, hits, misses)
+	}
+	if g, _ := c.Get(spec(0)); g == got[0] {
+		t.Fatal("the oldest was kept beyond the bound")
+	}
+}
+
+func TestCacheKeepsNothingThatIsRefused(t *testing.T) {
+	c := newCache(recallVocabulary())
+	for range 2 {
+		if _, err := c.Get(&Spec{Kind: KindRegex, Regex: "("}); err == nil {
+			t.Fatal("compiled")
+		}
+	}
+	if n, _, hits, misses := c.Stats(); n != 0 || hits != 0 || misses != 2 {
+		t.Fatal(n, hits, misses)
+	}
+}
+
+func TestStatesOfOneGrammarRunBesideEachOther(t *testing.T) {
+	g := compiled(t, schemaSpec(person), recallVocabulary())
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			s := g.Start()
+			mask := make([]uint64, g.Words())
+			for range 50 {
+				s.Allowed(mask)
+				all := members(mask)
+				if !s.Push(all[len(all)/2]) {
+					t.Error("an allowed token is refused")
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
