@@ -18,7 +18,7 @@ type world struct {
 	c       *Core
 	out     Effects
 	step    []StepItem
-	begun   []room.ID
+	begun   []Event // a Begun for each Begin
 	dials   []int32
 	inside  []Event // the ChunkArrived of each
 	conns   []room.Conn
@@ -75,9 +75,15 @@ func (w *world) effect(ev Event, e *Effect) (places int) {
 			w.t.Fatal("a second or an empty step")
 		}
 		w.step = e.Items
+		for _, c := range e.Copies {
+			w.bytes[c.To] = blocks.Key{}
+			if w.blocked[c.From] != 0 || w.blocked[c.To] != 0 {
+				w.t.Fatalf("block %d is copied over block %d with a receiver inside", c.From, c.To)
+			}
+		}
 		w.starts()
 	case Begin:
-		w.begun = append(w.begun, e.Room)
+		w.begun = append(w.begun, Event{Kind: Begun, Room: e.Room, Branch: e.Branch})
 	case Emit:
 		if !w.owed[e.Room] {
 			w.t.Fatalf("tokens of room %s, which is over", e.Room)
@@ -151,6 +157,12 @@ func (w *world) starts() {
 	}
 }
 
+// said is the key of a block that the output of a room fills.
+func said(id room.ID, to int32) (k blocks.Key) {
+	k[14], k[15] = byte(id), byte(to)
+	return k
+}
+
 // filled notes that blocks of a room's table hold its prompt now.
 func (w *world) filled(id room.ID, table []int32, from, to int) {
 	for n := from; n < min(to, len(w.keys[id])); n++ {
@@ -161,11 +173,19 @@ func (w *world) filled(id room.ID, table []int32, from, to int) {
 func (w *world) stepHome(bits byte) {
 	ev := Event{Kind: StepDone}
 	for i, it := range w.step {
+		if ok := bits>>i&1 == 1; ok && !it.Prefill && it.Branch == 0 && int(it.To) == (len(w.keys[it.Room])+1)*room.BlockTokens {
+			w.keys[it.Room] = append(slices.Clip(w.keys[it.Room]), said(it.Room, it.To))
+			ev.Results = append(ev.Results, Result{Key: said(it.Room, it.To)})
+		} else {
+			ev.Results = append(ev.Results, Result{})
+		}
 		if bits>>i&1 == 1 {
 			w.filled(it.Room, it.Blocks, int(it.From)/room.BlockTokens, int(it.To)/room.BlockTokens)
 		}
-		last := !it.Prefill && w.c.find(it.Room).made+1 == w.c.find(it.Room).maxNew
-		ev.Results = append(ev.Results, Result{Room: it.Room, OK: bits>>i&1 == 1, Finished: last || bits>>7 == 1})
+		e := w.c.find(it.Room)
+		last := !it.Prefill && e.at(it.Branch).made+1 == e.maxNew
+		r := &ev.Results[i]
+		r.Room, r.Branch, r.OK, r.Finished = it.Room, it.Branch, bits>>i&1 == 1, last || bits>>7 == 1
 	}
 	w.step = nil
 	if len(ev.Results) > 0 {
@@ -175,9 +195,10 @@ func (w *world) stepHome(bits byte) {
 
 func (w *world) beginHome(bits byte) {
 	if len(w.begun) > 0 {
-		id := w.begun[0]
+		ev := w.begun[0]
 		w.begun = w.begun[1:]
-		w.do(Event{Kind: Begun, Room: id, OK: bits&1 == 1, Finished: bits&2 == 2 || w.c.find(id).maxNew == 1})
+		ev.OK, ev.Finished = bits&1 == 1, bits&2 == 2 || w.c.find(ev.Room).maxNew == 1
+		w.do(ev)
 	}
 }
 
@@ -241,6 +262,8 @@ func FuzzEveryLegEnds(f *testing.F) {
 	f.Add([]byte{0, 0, 3, 3, 1, 1, 4, 1, 1, 3, 1, 1, 3, 129, 1})
 	// Room 1 computes a prompt here; rooms 2 and 3 find it, and one of them is aborted in its step.
 	f.Add([]byte{0, 0, 52, 3, 127, 0, 3, 127, 0, 4, 1, 0, 3, 127, 0, 0, 1, 52, 0, 2, 52, 2, 1, 0, 3, 127, 0, 3, 127, 0, 4, 1, 0, 3, 127, 0})
+	// Two outputs of one prompt, which end one after the other.
+	f.Add([]byte{0, 30, 82, 3, 127, 0, 3, 127, 0, 3, 127, 0, 4, 1, 0, 4, 1, 0, 3, 127, 0, 3, 127, 0})
 	f.Fuzz(func(t *testing.T, script []byte) {
 		legsEnd(t, script, 0)
 		legsEnd(t, script, 2) // blocks for two tokens ahead: rooms are retracted
@@ -268,7 +291,7 @@ func legsEnd(t *testing.T, script []byte, ahead int) {
 	}
 	for _, k := range w.kept {
 		if !slices.Equal(k.blocks, k.blocksThen) || !slices.EqualFunc(k.items, k.itemsThen, func(a, b StepItem) bool {
-			return a.Room == b.Room && a.From == b.From && a.To == b.To && slices.Equal(a.Blocks, b.Blocks)
+			return a.Room == b.Room && a.Branch == b.Branch && a.From == b.From && a.To == b.To && slices.Equal(a.Blocks, b.Blocks)
 		}) {
 			t.Fatal("the core wrote to a slice that it had given away")
 		}
@@ -286,6 +309,9 @@ func (w *world) one(kind, a, b byte) {
 		}
 		if w.c.find(id) == nil {
 			w.keys[id] = ev.Keys
+		}
+		if ev.Branches = int(a / 15 % 4); b&64 == 0 { // one, mostly
+			ev.Branches = 0
 		}
 		w.do(ev)
 	case 1:

@@ -43,11 +43,12 @@ func (p *player) Show(now time.Duration) []string {
 func event(kind string, a *transcript.Args, now time.Duration) Event {
 	id, l := room.ID(a.Num("room")), room.Lease{Boot: room.Boot(max(1, a.Num("boot"))), Seq: uint64(a.Num("lease"))}
 	ev := Event{Room: id, Peer: int32(a.Num("peer")), Lease: l, Conn: room.Conn(a.Num("conn")), Chunk: int32(a.Num("chunk")),
-		FirstBlock: int32(a.Num("first")), N: int32(a.Num("n")), OK: true, Cause: a.Cause(), Finished: a.Has("finished")}
+		FirstBlock: int32(a.Num("first")), N: int32(a.Num("n")), Branch: int32(a.Num("branch")), OK: true, Cause: a.Cause(), Finished: a.Has("finished")}
 	switch kind {
 	case "request":
 		prompt, _ := a.Text("prompt")
 		ev.Kind, ev.Tokens, ev.MaxNew, ev.Deadline, ev.Keys = Request, a.Num("tokens"), a.Num("new"), now+a.Time("left"), keysOf(prompt)
+		ev.Branches = a.Num("branches")
 	case "settled":
 		ev.Kind, ev.Settled = Settled, room.Settled{Room: id, Lease: l, Outcome: room.Done(), Chunks: a.Num("chunks")}
 		if ev.Cause != room.NoCause {
@@ -56,7 +57,10 @@ func event(kind string, a *transcript.Args, now time.Duration) Event {
 	case "step":
 		ev.Kind = StepDone
 		for _, r := range a.Results() {
-			ev.Results = append(ev.Results, Result{Room: r.Room, OK: r.OK, Finished: r.Finished})
+			ev.Results = append(ev.Results, Result{Room: r.Room, Branch: r.Branch, OK: r.OK, Finished: r.Finished})
+		}
+		if key, ok := a.Text("key"); ok { // of the first
+			ev.Results[0].Key = keysOf(key)[len(key)-1]
 		}
 	case "deadline":
 		ev.Kind, ev.Timer = TimerFired, room.Timer{Kind: room.DeadlineTimer, Room: id}
@@ -88,9 +92,19 @@ func keysOf(prompt string) []blocks.Key {
 	return keys
 }
 
+// branchOf names a branch behind its room, but for the first.
+func branchOf(n int32) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("/%d", n)
+}
+
 func describe(e Effect) string {
 	switch e.Kind {
-	case Accept, Begin, Emit, Retract:
+	case Begin, Emit:
+		return fmt.Sprintf("%s %d%s", effectNames[e.Kind], e.Room, branchOf(e.Branch))
+	case Accept, Retract:
 		return fmt.Sprintf("%s %d", effectNames[e.Kind], e.Room)
 	case Refuse:
 		return fmt.Sprintf("REFUSE %d: %s", e.Room, e.Outcome)
@@ -113,7 +127,7 @@ func describe(e Effect) string {
 	case Step:
 		var all []string
 		for _, it := range e.Items {
-			s := fmt.Sprintf("room %d token %d of blocks %v", it.Room, it.From, it.Blocks)
+			s := fmt.Sprintf("room %d%s token %d of blocks %v", it.Room, branchOf(it.Branch), it.From, it.Blocks)
 			if it.Prefill {
 				what := "prompt"
 				if it.Again {
@@ -126,7 +140,11 @@ func describe(e Effect) string {
 			}
 			all = append(all, s)
 		}
-		return "step: " + strings.Join(all, "; ")
+		copies := ""
+		for _, c := range e.Copies {
+			copies += fmt.Sprintf("copy block %d over block %d; ", c.From, c.To)
+		}
+		return "step: " + copies + strings.Join(all, "; ")
 	case Freed:
 		return fmt.Sprintf("freed %v", e.Blocks)
 	case End:

@@ -15,7 +15,7 @@ import (
 type Event struct {
 	Kind  Kind
 	Room  room.ID
-	Chunk int32 // of a write
+	Chunk int32 // of a write; of a first token its branch
 }
 
 // Kind of choice.
@@ -187,11 +187,14 @@ const (
 	wentOn
 	unsent
 	unlike
+	several
+	spoken
 	sightsAll
 )
 
 var sights = [sightsAll]string{"success", "hit", "shared by two", "evicted", "private copy", "success after a hit", "abort in mid-prefill",
-	"failed step", "deadline", "quarantined while shared", "cleared", "retracted", "found after a retraction", "success after a retraction", "sent in part", "legs differ"}
+	"failed step", "deadline", "quarantined while shared", "cleared", "retracted", "found after a retraction", "success after a retraction", "sent in part", "legs differ",
+	"success of several outputs", "output found"}
 
 func (w *PrefillWorld) show(i int) { w.shows |= 1 << i }
 

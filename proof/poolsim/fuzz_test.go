@@ -59,6 +59,9 @@ var plays = []func(choices []byte, saw func(string)) error{
 		return way(NewPairs(PairScope{Source: 6, Slots: 3, Other: []string{"zb", "abc", "x", "ab"}, LocalScope: LocalScope{Prompts: []string{"ab", "abc", "x", "ab"}, Tail: 1, Output: 2, Blocks: 7, Running: 3, Chunk: 1, Abort: true, StepFails: true}}), explore.PROMPT, choices, saw)
 	},
 	func(choices []byte, saw func(string)) error {
+		return way(NewLocals(LocalScope{Prompts: []string{"a", "ap", "x", "a"}, Says: []string{"p", "q", "y", "p"}, Outputs: [][]int{{2, 3}, {3}, {3, 1}, {4}}, Tail: 15, Blocks: 8, Running: 4, Chunk: 1, Ahead: 1, Abort: true, StepFails: true}), explore.PROMPT, choices, saw)
+	},
+	func(choices []byte, saw func(string)) error {
 		return way(NewHolders(HolderScope{Prompts: []string{"ab", "abc", "x", "ac"}, Lives: 2, Blocks: 6, Quarantine: true}), explore.PROMPT, choices, saw)
 	},
 }

@@ -3,6 +3,7 @@ package poolsim
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"baton/core/decode"
 	"baton/core/room"
@@ -15,6 +16,8 @@ type LocalScope struct {
 	Prompts   []string // one room each, a letter for a full block
 	Tail      int      // tokens of every prompt behind its full blocks
 	Output    int      // tokens of every output
+	Outputs   [][]int  // of several outputs of one room, by room; nil: each has one
+	Says      []string // what the end of a prompt and its first or only output fill, by room: the driver has keys for it
 	Blocks    int
 	Running   int
 	Chunk     int // blocks of a step
@@ -30,18 +33,24 @@ type LocalWorld struct {
 	rooms  []localRoom
 	step   []decode.StepItem
 	starts []decode.StepItem // of the event at hand
+	copies []decode.Copy     // that it makes
 	shows  uint64
 	out    decode.Effects
 }
 
 // localRoom is what the world knows of a room.
 type localRoom struct {
-	came, ended, begins, retracted bool
-	harmed                         bool // it was given up, or a step failed for it
-	emitted                        int
-	table                          []int32
-	left                           []int32 // the table that it has just given back
+	came, ended, retracted bool
+	harmed                 bool // it was given up, or a step failed for it
+	begins                 [outputsMax]bool
+	emitted                [outputsMax]int
+	table                  []int32
+	more                   [outputsMax][]int32 // what other outputs have behind the prompt's full blocks
+	left                   []int32             // the blocks that it has just given back
 }
+
+// outputsMax bounds the outputs of one room in a world.
+const outputsMax = 2
 
 // Locals explores a scope.
 type Locals struct{ scope LocalScope }
@@ -66,7 +75,7 @@ func (s *Locals) CopyInto(dst, src *LocalWorld) {
 	src.core.CopyTo(&dst.core)
 	src.mem.copyTo(&dst.mem)
 	dst.rooms = append(dst.rooms[:0], src.rooms...)
-	dst.step, dst.starts, dst.shows = src.step, nil, 0
+	dst.step, dst.starts, dst.copies, dst.shows = src.step, nil, nil, 0
 }
 
 func (s *Locals) Done(w *LocalWorld) bool {
@@ -82,6 +91,41 @@ func (s *Locals) tokens(id room.ID) int {
 	return len(s.scope.Prompts[id-1])*room.BlockTokens + s.scope.Tail
 }
 
+// outputs are the lengths of what a room says.
+func (s *Locals) outputs(id room.ID) []int {
+	if s.scope.Outputs == nil {
+		return []int{s.scope.Output}
+	}
+	return s.scope.Outputs[id-1]
+}
+
+// word is what the blocks of one output hold, as far as anybody knows: the prompt's, and what is said.
+func (s *Locals) word(id room.ID, branch int32) string {
+	prompt := s.scope.Prompts[id-1]
+	if s.scope.Says == nil {
+		return prompt
+	}
+	says := s.scope.Says[id-1]
+	if branch > 0 {
+		says = strings.Repeat(string('0'+rune(branch)), len(says))
+	}
+	return prompt + says
+}
+
+func (s *Locals) words() (all []string) {
+	for i := range s.scope.Prompts {
+		all = append(all, s.word(room.ID(i+1), 0))
+	}
+	return all
+}
+
+// request is what the gateway asks of decode for a room.
+func (s *Locals) request(id room.ID, peer int32) decode.Event {
+	all := s.outputs(id)
+	return decode.Event{Kind: decode.Request, Room: id, Peer: peer, Tokens: s.tokens(id), Branches: len(all), MaxNew: slices.Max(all),
+		Keys: keysOf(s.scope.Prompts[id-1]), Deadline: 1}
+}
+
 func (s *Locals) Class(e Event) explore.Class { return (*Prefills)(nil).Class(e) }
 
 func (s *Locals) Events(w *LocalWorld, dst []Event) []Event {
@@ -91,8 +135,10 @@ func (s *Locals) Events(w *LocalWorld, dst []Event) []Event {
 			dst = append(dst, Event{Kind: Come, Room: id})
 			continue
 		}
-		if r.begins {
-			dst = append(dst, Event{Kind: First, Room: id})
+		for n, begins := range r.begins {
+			if begins {
+				dst = append(dst, Event{Kind: First, Room: id, Chunk: int32(n)})
+			}
 		}
 		if s.scope.Abort && !r.ended && w.core.PhaseOf(id) != decode.Draining.String() {
 			dst = append(dst, Event{Kind: Abort, Room: id})
@@ -114,11 +160,9 @@ func (s *Locals) Apply(w *LocalWorld, e Event) error {
 	switch e.Kind {
 	case Come:
 		w.rooms[e.Room-1].came = true
-		return s.feed(w, decode.Event{Kind: decode.Request, Room: e.Room, Peer: decode.Local, Tokens: s.tokens(e.Room),
-			MaxNew: s.scope.Output, Keys: keysOf(s.scope.Prompts[e.Room-1]), Deadline: 1})
+		return s.feed(w, s.request(e.Room, decode.Local))
 	case First:
-		w.rooms[e.Room-1].begins = false
-		return s.feed(w, decode.Event{Kind: decode.Begun, Room: e.Room, OK: true, Finished: s.scope.Output == 1})
+		return s.feed(w, s.begun(w, e))
 	case Abort:
 		w.rooms[e.Room-1].harmed = true
 		if slices.ContainsFunc(w.step, func(it decode.StepItem) bool { return it.Room == e.Room && it.Prefill && !it.Last }) {
@@ -132,14 +176,35 @@ func (s *Locals) Apply(w *LocalWorld, e Event) error {
 	return s.home(w, e.Room)
 }
 
-// users counts the rooms that have a block in their table.
+// begun is the answer to a Begin.
+func (s *Locals) begun(w *LocalWorld, e Event) decode.Event {
+	w.rooms[e.Room-1].begins[e.Chunk] = false
+	return decode.Event{Kind: decode.Begun, Room: e.Room, Branch: e.Chunk, OK: true, Finished: s.outputs(e.Room)[e.Chunk] == 1}
+}
+
+// users counts the tables that a block is in; what the outputs of a room share is one.
 func (w *LocalWorld) users(b int32) (n int) {
 	for i := range w.rooms {
-		if slices.Contains(w.rooms[i].table, b) {
+		r := &w.rooms[i]
+		if slices.Contains(r.table, b) {
 			n++
+		}
+		for _, own := range r.more {
+			if slices.Contains(own, b) {
+				n++
+			}
 		}
 	}
 	return n
+}
+
+// tableOf is the whole table of one output of a room.
+func (s *Locals) tableOf(w *LocalWorld, id room.ID, branch int32) []int32 {
+	r := &w.rooms[id-1]
+	if branch == 0 {
+		return r.table
+	}
+	return slices.Concat(r.table[:len(s.scope.Prompts[id-1])], r.more[branch])
 }
 
 func (w *LocalWorld) held(b int32) bool { return w.users(b) > 0 }
@@ -155,11 +220,19 @@ func (w *LocalWorld) written(b int32) bool {
 func (s *Locals) feed(w *LocalWorld, ev decode.Event) error {
 	w.out.Reset()
 	w.core.Step(0, ev, &w.out)
-	w.starts = nil
+	w.starts, w.copies = nil, nil
+	for i := range w.rooms {
+		w.rooms[i].left = nil
+	}
 	for i := range w.out.List {
 		if err := s.do(w, &w.out.List[i]); err != nil {
 			return err
 		}
+	}
+	w.mem.going = w.mem.going[:0]
+	for i := range w.rooms {
+		table, _ := w.core.Table(room.ID(i + 1))
+		w.mem.going = append(w.mem.going, table...)
 	}
 	for i := range w.rooms {
 		if err := s.moved(w, room.ID(i+1)); err != nil {
@@ -169,7 +242,7 @@ func (s *Locals) feed(w *LocalWorld, ev decode.Event) error {
 	if err := s.begin(w); err != nil {
 		return err
 	}
-	return w.mem.checked(s.scope.Prompts, w.core.Blocks(), w.core.Found, w.held)
+	return w.mem.checked(s.words(), w.core.Blocks(), w.core.Found, w.held)
 }
 
 func (s *Locals) do(w *LocalWorld, x *decode.Effect) error {
@@ -181,18 +254,17 @@ func (s *Locals) do(w *LocalWorld, x *decode.Effect) error {
 	case decode.Refuse:
 		return fmt.Errorf("RELEASE: room %d is refused: %s", x.Room, x.Outcome)
 	case decode.Begin:
-		r.begins = true
+		r.begins[x.Branch] = true
 	case decode.Emit:
-		r.emitted++
+		r.emitted[x.Branch]++
 	case decode.Step:
-		w.starts = x.Items
+		w.starts, w.copies = x.Items, x.Copies
 	case decode.Retract:
 		w.show(retracted)
-		r.retracted, r.left, r.table = true, r.table, nil
+		r.retracted = true
+		r.gives()
 	case decode.Freed:
-		if r.table != nil {
-			r.left, r.table = r.table, nil
-		}
+		s.gives(w, x.Room)
 		for _, b := range x.Blocks {
 			if !slices.Contains(r.left, b) || !w.mem.used[b] {
 				return fmt.Errorf("RELEASE: room %d frees block %d, which is not its own", x.Room, b)
@@ -210,20 +282,52 @@ func (s *Locals) do(w *LocalWorld, x *decode.Effect) error {
 			return fmt.Errorf("QUIET: room %d ends while its step is under way", x.Room)
 		case !well && !r.harmed:
 			return fmt.Errorf("CAUSE: room %d ends with %s although nothing of it broke", x.Room, x.Outcome)
-		case well && r.emitted != s.scope.Output:
+		case well && !slices.Equal(r.emitted[:len(s.outputs(x.Room))], s.outputs(x.Room)):
 			return fmt.Errorf("WHOLE: room %d succeeds with %d tokens", x.Room, r.emitted)
 		case well:
 			if w.show(success); r.retracted {
 				w.show(wentOn)
 			}
+			if len(s.outputs(x.Room)) > 1 {
+				w.show(several)
+			}
 		}
-		r.ended, r.table, r.left = true, nil, nil
+		r.gives()
+		r.ended, r.left = true, nil
 	}
 	return nil
 }
 
+// gives notes that a room gives back all that it has.
+func (r *localRoom) gives() {
+	for n, own := range r.more {
+		r.left, r.more[n] = append(r.left, own...), nil
+	}
+	r.left, r.table = append(r.left, r.table...), nil
+}
+
+// gives notes that a room gives blocks back: all, or those of an output that is over while others
+// go on.
+func (s *Locals) gives(w *LocalWorld, id room.ID) {
+	r := &w.rooms[id-1]
+	table, _ := w.core.Table(id)
+	if r.table == nil || table == nil {
+		r.gives()
+		return
+	}
+	if n := len(table); n < len(r.table) {
+		r.left, r.table = append(r.left, r.table[n:]...), r.table[:n:n]
+	}
+	for n, own := range r.more {
+		if own != nil && w.core.BranchTable(id, int32(n)) == nil {
+			r.left, r.more[n] = append(r.left, own...), nil
+		}
+	}
+}
+
 // moved compares a room's table with what it was: what is new was found, or is fresh.
 func (s *Locals) moved(w *LocalWorld, id room.ID) error {
+	s.gives(w, id) // what went to the cache
 	r := &w.rooms[id-1]
 	table, filled := w.core.Table(id)
 	if len(table) == len(r.table) {
@@ -243,8 +347,25 @@ func (s *Locals) moved(w *LocalWorld, id room.ID) error {
 	if w.shows |= seen; r.retracted && seen>>hit&1 == 1 {
 		w.show(refound)
 	}
-	r.table, r.left = table, nil
-	return w.mem.holds(s.scope.Prompts[id-1], table, found)
+	r.table = table
+	for i, p := range s.scope.Prompts { // somebody said what is found
+		if found > len(p) && s.scope.Says != nil && s.scope.Says[i] != "" && strings.HasPrefix(s.word(id, 0), s.word(room.ID(i+1), 0)) {
+			w.show(spoken)
+		}
+	}
+	for n := range s.outputs(id)[1:] {
+		whole, common := w.core.BranchTable(id, int32(n+1)), len(s.scope.Prompts[id-1])
+		if len(whole) < common || !slices.Equal(whole[:common], table[:common]) {
+			return fmt.Errorf("OWN: outputs of room %d have the tables %v and %v", id, table, whole)
+		}
+		seen, err := w.mem.enters(id, whole[common:], 0, 0, w.held, w.written)
+		if err != nil {
+			return err
+		}
+		w.shows |= seen
+		r.more[n+1] = whole[common:]
+	}
+	return w.mem.holds(s.word(id, 0), table, found)
 }
 
 // begin starts the step of the event: what it writes to holds nothing known until it is home.
@@ -255,14 +376,19 @@ func (s *Locals) begin(w *LocalWorld) error {
 	if w.step != nil {
 		return fmt.Errorf("OWN: a second step is started")
 	}
+	for _, c := range w.copies {
+		if !w.held(c.From) || w.users(c.To) != 1 || w.written(c.To) {
+			return fmt.Errorf("OWN: block %d is copied over block %d, which others use", c.From, c.To)
+		}
+	}
 	for i := range w.starts {
 		it := &w.starts[i]
-		r, prompt := &w.rooms[it.Room-1], s.scope.Prompts[it.Room-1]
-		if !slices.Equal(r.table, it.Blocks) || it.To <= it.From {
-			return fmt.Errorf("WHOLE: room %d computes %d to %d in %v, its table is %v", it.Room, it.From, it.To, it.Blocks, r.table)
+		table, word := s.tableOf(w, it.Room, it.Branch), s.word(it.Room, it.Branch)
+		if !slices.Equal(table, it.Blocks) || it.To <= it.From {
+			return fmt.Errorf("WHOLE: room %d computes %d to %d in %v, its table is %v", it.Room, it.From, it.To, it.Blocks, table)
 		}
 		from := int(it.From) / room.BlockTokens
-		if err := w.mem.holds(prompt, r.table, min(from, len(prompt))); err != nil {
+		if err := w.mem.holds(word, table, min(from, len(word))); err != nil {
 			return err
 		}
 		if err := w.mem.begin(it.Room, it.Blocks[from:room.BlocksFor(int(it.To))], w.users, w.written); err != nil {
@@ -277,9 +403,16 @@ func (s *Locals) home(w *LocalWorld, fails room.ID) error {
 	ev := decode.Event{Kind: decode.StepDone}
 	for i := range w.step {
 		it := &w.step[i]
-		ok := it.Room != fails
-		ev.Results = append(ev.Results, decode.Result{Room: it.Room, OK: ok, Finished: ok && !it.Prefill && w.rooms[it.Room-1].emitted+1 == s.scope.Output})
-		if ok && it.Prefill && w.mem.compute(s.scope.Prompts[it.Room-1], it.Blocks, it.From, it.To, w.core.Found) {
+		ok, word := it.Room != fails, s.word(it.Room, it.Branch)
+		res := decode.Result{Room: it.Room, Branch: it.Branch, OK: ok}
+		if full := int(it.To) / room.BlockTokens; !it.Prefill {
+			res.Finished = ok && w.rooms[it.Room-1].emitted[it.Branch]+1 == s.outputs(it.Room)[it.Branch]
+			if it.Branch == 0 && it.To%room.BlockTokens == 0 && full <= len(word) {
+				res.Key = keyOf(word[:full])
+			}
+		}
+		ev.Results = append(ev.Results, res)
+		if ok && w.mem.compute(word, it.Blocks, it.From, it.To, w.core.Found) && it.Prefill {
 			w.show(private)
 		}
 	}
@@ -290,9 +423,12 @@ func (s *Locals) home(w *LocalWorld, fails room.ID) error {
 func (s *Locals) Key(w *LocalWorld, b []byte) []byte {
 	b = w.core.AppendState(b)
 	for i := range w.rooms {
-		r, prompt := &w.rooms[i], s.scope.Prompts[i]
-		b = append(b, flag(r.came)|flag(r.ended)<<1|flag(r.begins)<<2|flag(r.retracted)<<3|flag(r.harmed)<<4, byte(r.emitted))
-		b = w.mem.appendHolds(b, prompt, r.table)
+		r := &w.rooms[i]
+		b = append(b, flag(r.came)|flag(r.ended)<<1|flag(r.retracted)<<2|flag(r.harmed)<<3)
+		for n := range s.outputs(room.ID(i + 1)) {
+			b = append(b, flag(r.begins[n]), byte(r.emitted[n]), byte(len(r.more[n])))
+		}
+		b = w.mem.appendHolds(b, s.word(room.ID(i+1), 0), r.table)
 	}
 	return append(b, byte(len(w.step)))
 }
@@ -311,7 +447,7 @@ func (s *Locals) Cells(w *LocalWorld, dst []string) []string {
 	for i := range w.rooms {
 		cell := w.core.PhaseOf(room.ID(i + 1))
 		if t := w.rooms[i].table; t != nil {
-			cell += fmt.Sprintf(" %v %d", t, w.rooms[i].emitted)
+			cell += fmt.Sprintf(" %v %v", t, w.rooms[i].emitted[:len(s.outputs(room.ID(i+1)))])
 		}
 		dst = append(dst, cell)
 	}

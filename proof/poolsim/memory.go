@@ -2,6 +2,7 @@ package poolsim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"baton/core/blocks"
@@ -26,9 +27,12 @@ func keysOf(prompt string) []blocks.Key {
 type memory struct {
 	bytes []string // [blocks] the prefix computed into it, "" for nothing known
 	used  []bool   // [blocks] held or cached: given out, and not free or quarantined since
+	going []int32  // that are held behind the event at hand: if two were evicted in it, their order is not known
 }
 
-func newMemory(blocks int) memory { return memory{make([]string, blocks), make([]bool, blocks)} }
+func newMemory(blocks int) memory {
+	return memory{bytes: make([]string, blocks), used: make([]bool, blocks)}
+}
 
 func (m *memory) copyTo(dst *memory) {
 	dst.bytes = append(dst.bytes[:0], m.bytes...)
@@ -96,7 +100,7 @@ func (m *memory) give(b int32, held func(b int32) bool) (evicted bool, err error
 		return evicted, nil
 	}
 	for x, longer := range m.bytes {
-		if m.used[x] && !held(int32(x)) && strings.HasPrefix(longer, prefix) {
+		if m.used[x] && !held(int32(x)) && !slices.Contains(m.going, int32(x)) && strings.HasPrefix(longer, prefix) {
 			return true, fmt.Errorf("ORDER: block %d with %q is evicted before block %d with %q", b, prefix, x, longer)
 		}
 	}

@@ -124,20 +124,20 @@ func (s *Pairs) Apply(w *PairWorld, e Event) error {
 		if err := s.feedP(w, prefill.Event{Kind: prefill.Request, Room: id, Tokens: s.locals.tokens(id), Keys: keysOf(s.asked(id)), Deadline: 1}); err != nil {
 			return err
 		}
-		return s.feedD(w, decode.Event{Kind: decode.Request, Room: id, Peer: 1, Tokens: s.locals.tokens(id), MaxNew: s.scope.Output,
-			Keys: keysOf(s.scope.Prompts[id-1]), Deadline: 1})
+		return s.feedD(w, s.locals.request(id, 1))
 	case First: // reads the whole prompt
 		prompt := s.scope.Prompts[id-1]
-		w.rooms[id-1].begins = false
+		begun := s.locals.begun(&w.LocalWorld, e)
 		if prompt != s.asked(id) { // the side data says so
 			w.show(unlike)
 			w.rooms[id-1].harmed = true
-			return s.feedD(w, decode.Event{Kind: decode.Begun, Room: id, Cause: room.Internal})
+			begun.OK, begun.Cause = false, room.Internal
+			return s.feedD(w, begun)
 		}
 		if err := w.mem.holds(prompt, w.rooms[id-1].table, len(prompt)); err != nil {
 			return err
 		}
-		return s.feedD(w, decode.Event{Kind: decode.Begun, Room: id, OK: true, Finished: s.scope.Output == 1})
+		return s.feedD(w, begun)
 	case Abort:
 		w.rooms[id-1].harmed = true
 		if err := s.feedD(w, decode.Event{Kind: decode.Abort, Room: id}); err != nil {

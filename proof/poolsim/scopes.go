@@ -27,6 +27,11 @@ func Scopes() []Named {
 	locals := func(tail, output, blocks, ahead int, prompts ...string) *LocalScope {
 		return &LocalScope{Prompts: prompts, Tail: tail, Output: output, Blocks: blocks, Running: len(prompts), Chunk: 1, Ahead: ahead, Abort: true, StepFails: true}
 	}
+	says := func(sc *LocalScope, says ...string) *LocalScope { sc.Says = says; return sc }
+	several := func(sc *LocalScope, outputs ...[]int) *LocalScope {
+		sc.Outputs, sc.Running = outputs, 3
+		return sc
+	}
 	kept := []string{"success", "hit", "shared by two", "evicted", "private copy", "abort in mid-prefill", "failed step"}
 	again := append(kept[:len(kept):len(kept)], "retracted", "found after a retraction", "success after a retraction")
 	return []Named{
@@ -56,6 +61,15 @@ func Scopes() []Named {
 		// An older one needs the blocks of a younger, which finds what is left of its prompt.
 		{Name: "local PROMPT retraction", Options: ask(explore.PROMPT, again...), Local: locals(15, 3, 5, 1, "a", "ab", "x")},
 
+		// The next turn of a conversation finds what was said before it, and who is retracted what it
+		// said itself; two say the same.
+		{Name: "local PROMPT said", Options: ask(explore.PROMPT, append(again[:len(again):len(again)], "output found")...), Local: says(locals(15, 3, 6, 1, "a", "a", "ap"), "p", "p", "q")},
+		// Several outputs of one prompt, of which the first alone is found.
+		{Name: "local PROMPT several", Options: ask(explore.PROMPT, "success", "hit", "shared by two", "evicted", "failed step", "success of several outputs", "output found"),
+			Local: several(says(locals(15, 3, 6, 0, "a", "ap"), "p", "q"), []int{2, 3}, []int{2})},
+		{Name: "local PROMPT several, retracted", Options: ask(explore.PROMPT, "success", "hit", "failed step", "success of several outputs", "retracted", "found after a retraction", "success after a retraction"),
+			Local: several(says(locals(15, 3, 8, 1, "x", "ab"), "y", "p"), []int{3}, []int{3, 1})},
+
 		// Two caches and a link: what decode has found is not sent.
 		{Name: "pair PROMPT two", Options: ask(explore.PROMPT, "success", "hit", "shared by two", "sent in part", "failed step"), Pair: &PairScope{Source: 5, Slots: 2,
 			LocalScope: LocalScope{Prompts: []string{"a", "ab"}, Tail: 1, Output: 2, Blocks: 5, Running: 2, Chunk: 1, Abort: true, StepFails: true}}},
@@ -64,6 +78,11 @@ func Scopes() []Named {
 			LocalScope: LocalScope{Prompts: []string{"a", "a", "ab"}, Tail: 1, Output: 1, Blocks: 5, Running: 3, Chunk: 1}}},
 		{Name: "pair PROMPT three", Options: ask(explore.PROMPT, "success", "hit", "evicted", "sent in part"), Pair: &PairScope{Source: 5, Slots: 2,
 			LocalScope: LocalScope{Prompts: []string{"a", "ab", "x"}, Tail: 1, Output: 1, Blocks: 5, Running: 3, Chunk: 1}}},
+
+		{Name: "pair PROMPT said", Options: ask(explore.PROMPT, "success", "hit", "sent in part", "output found"), Pair: &PairScope{Source: 5, Slots: 2,
+			LocalScope: *says(&LocalScope{Prompts: []string{"a", "ap"}, Tail: 15, Output: 3, Blocks: 6, Running: 2, Chunk: 2}, "p", "q")}},
+		{Name: "pair PROMPT several", Options: ask(explore.PROMPT, "success", "hit", "sent in part", "output found", "success of several outputs"), Pair: &PairScope{Source: 5, Slots: 2,
+			LocalScope: *several(says(&LocalScope{Prompts: []string{"a", "ap"}, Tail: 15, Blocks: 8, Running: 3, Chunk: 2, Abort: true}, "p", "q"), []int{2, 2}, []int{1})}},
 
 		{Name: "local PROMPT four", Nightly: true, Options: ask(explore.PROMPT, again...), Local: locals(15, 3, 6, 1, "a", "ab", "x", "ab")},
 		{Name: "prefill PROMPT four rooms", Nightly: true, Options: ask(explore.PROMPT, and("shared by two", "evicted")...),

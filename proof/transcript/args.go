@@ -105,23 +105,26 @@ func (a *Args) Cause() (c room.Cause) {
 	return c
 }
 
-// Result is how one room came out of a step.
+// Result is how one room, or one of its branches, came out of a step.
 type Result struct {
 	Room     room.ID
+	Branch   int32
 	OK       bool
 	Finished bool
 }
 
-// Results reads rooms=1,2!,3. as room 1, which is well, room 2, which failed, and room 3, whose
-// output is complete.
+// Results reads rooms=1,2!,3.,4/1 as room 1, which is well, room 2, which failed, room 3, whose
+// output is complete, and branch 1 of room 4.
 func (a *Args) Results() (all []Result) {
 	s, _ := a.Text("rooms")
 	for _, w := range strings.Split(s, ",") {
-		n, err := strconv.Atoi(strings.TrimRight(w, "!."))
+		id, branch, _ := strings.Cut(strings.TrimRight(w, "!."), "/")
+		n, err := strconv.Atoi(id)
+		k, _ := strconv.Atoi(branch)
 		if err != nil {
 			a.Fail(err.Error())
 		}
-		all = append(all, Result{room.ID(n), !strings.HasSuffix(w, "!"), strings.HasSuffix(w, ".")})
+		all = append(all, Result{room.ID(n), int32(k), !strings.HasSuffix(w, "!"), strings.HasSuffix(w, ".")})
 	}
 	return all
 }
