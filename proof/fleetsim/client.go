@@ -19,11 +19,13 @@ type request struct {
 	most     int
 	prompt   prompt
 	keys     []blocks.Key
-	text     []uint64 // the right output; nil if no decode pool holds it
-	whole    bool     // the answer is given at the end, in one piece
+	n        int        // outputs
+	text     [][]uint64 // the right ones; nil if no decode pool holds them
+	whole    bool       // the answer is given at the end, in one piece
 	got      int
-	of       int32 // attempt that these are of
-	unread   int   // tokens that the gateway keeps for the client
+	outs     [outputsMax]int // of these, by output
+	of       int32           // attempt that these are of
+	unread   int             // tokens that the gateway keeps for the client
 	came     bool
 	ended    bool
 	lost     bool // the gateway died
@@ -39,6 +41,23 @@ type request struct {
 	over     bool // forgotten by the gateway
 }
 
+// outputsMax bounds the outputs of a request.
+const outputsMax = 3
+
+// blocks is how many blocks decode reserves for all outputs at their longest.
+func (r *request) blocks() int {
+	full := r.tokens / room.BlockTokens
+	return full + r.n*(room.BlocksFor(r.tokens+r.most)-full)
+}
+
+// texts counts the tokens of all outputs.
+func (r *request) texts() (n int) {
+	for _, x := range r.text {
+		n += len(x)
+	}
+	return n
+}
+
 func (r *request) finished(token uint64, made int) bool { return made == r.most || stops(token) }
 
 // fits says that the pool of a worker of this role holds the request.
@@ -46,7 +65,7 @@ func (w *World) fits(r *request, x role) bool {
 	if x == prefillRole {
 		return room.BlocksFor(r.tokens) <= w.plan.blocks[0]
 	}
-	return room.BlocksFor(r.tokens+r.most) <= w.plan.blocks[1]
+	return r.n <= w.plan.slots && r.blocks() <= w.plan.blocks[1]
 }
 
 // arrive lets a client come.
@@ -59,13 +78,19 @@ func (w *World) arrive(n *node, c *choice) {
 	budgets.Total = c.total
 	r.quits = c.b == 1
 	r.came, r.gw, r.life, r.arrived, r.deadline, r.total = true, n, n.life, w.now, n.clock.read(w.now)+c.total, c.total
-	r.tokens, r.most, r.whole = c.size, c.more, c.whole
+	r.tokens, r.most, r.n, r.whole = c.size, c.more, max(c.outputs, 1), c.whole
 	r.prompt = prompt{own: mix(w.plan.seed + uint64(c.req)<<32), kin: mix(w.plan.seed ^ uint64(c.kin)), alike: c.alike}
+	if last := &w.reqs[c.turn]; c.turn > 0 && last.text != nil { // it answers what was said, if that came to its client or not
+		r.prompt.turn = &turn{last.prompt, last.tokens, last.text[0]}
+		r.tokens = last.tokens + len(last.text[0]) + 1 + c.size%turnTokens
+	}
 	if !w.plan.keyless {
 		r.keys = r.prompt.keys(r.tokens)
 	}
 	if w.fits(r, decodeRole) {
-		r.text = text(r.prompt, r.tokens, r.most)
+		for i := range r.n {
+			r.text = append(r.text, text(r.prompt, r.tokens, r.most, i))
+		}
 	}
 	if r.text == nil || !w.fits(r, prefillRole) {
 		w.sights.see(tooLarge)
@@ -118,17 +143,18 @@ func (w *World) clientGets(n *node, e *relay.Effect) {
 	switch {
 	case r.ended || r.lost:
 		w.fail("STREAM", int(e.Req), "request %d gets a token after its end", e.Req)
-	case int(n.g.k) != r.got:
-		w.fail("STREAM", int(e.Req), "request %d gets token %d of try %d, after %d tokens", e.Req, n.g.k, e.Attempt, r.got)
+	case int(n.g.k) != r.outs[n.g.output]:
+		w.fail("STREAM", int(e.Req), "request %d gets token %d of output %d of try %d, after %d tokens", e.Req, n.g.k, n.g.output, e.Attempt, r.outs[n.g.output])
 	case r.got > 0 && e.Attempt != r.of:
 		w.fail("STREAM", int(e.Req), "the answer of request %d goes on with try %d behind %d tokens of try %d", e.Req, e.Attempt, r.got, r.of)
-	case r.got >= len(r.text) || n.g.token != r.text[r.got]:
-		w.fail("STREAM", int(e.Req), "token %d of request %d is wrong: decode read other KV than the prompt's", r.got, e.Req)
+	case int(n.g.k) >= len(r.text[n.g.output]) || n.g.token != r.text[n.g.output][n.g.k]:
+		w.fail("STREAM", int(e.Req), "token %d of output %d of request %d is wrong: decode read other KV than the prompt's", n.g.k, n.g.output, e.Req)
 	}
 	r.got++
+	r.outs[n.g.output]++
 	r.of = e.Attempt
-	if w.trace != nil && (r.got == 1 || r.got == len(r.text)) {
-		w.say(int(e.Req), n, "token %d of %d to the client", r.got, len(r.text))
+	if w.trace != nil && (r.got == 1 || r.got == r.texts()) {
+		w.say(int(e.Req), n, "token %d of %d to the client", r.got, r.texts())
 	}
 	if !r.stalled || r.whole { // what is put together is memory of the request, and bounded as it is
 		r.unread = 0
@@ -151,7 +177,7 @@ func (w *World) clientLoses(n *node, e *relay.Effect) {
 	if w.trace != nil {
 		w.say(int(e.Req), n, "%d tokens of try %d are taken back", r.got, e.Attempt)
 	}
-	r.got = 0
+	r.got, r.outs = 0, [outputsMax]int{}
 }
 
 // clientEnds judges the one end of a request.

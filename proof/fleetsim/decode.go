@@ -21,11 +21,12 @@ type decoder struct {
 	dials     []*link
 	rooms     map[room.ID]*outputRoom
 	running   []decode.StepItem
-	has       int   // blocks that rooms were given, each as often as it was given
-	known     int   // and those that are known
-	vague     int   // rooms that are
-	answering *leg  // whose Request is stepped
-	asking    *link // whose ChunkArrived is stepped
+	copies    []decode.Copy // that the step makes
+	has       int           // blocks that rooms were given, each as often as it was given
+	known     int           // and those that are known
+	vague     int           // rooms that are
+	answering *leg          // whose Request is stepped
+	asking    *link         // whose ChunkArrived is stepped
 	results   []decode.Result
 }
 
@@ -36,9 +37,9 @@ type outputRoom struct {
 	decided room.Outcome
 	until   time.Duration // ghost: when its time is over, true time
 	conn    room.Conn     // that the lease is bound to
-	side    bool          // the first token is here, and makes sense
-	first   uint64        // token, from the side data
-	said    []uint64      // its output
+	side    bool          // the first tokens are here, and make sense
+	read    uint64        // of which they are made, from the side data
+	said    [][]uint64    // its outputs
 	has     int           // blocks that it was given
 	known   []int32       // these of them, in the order in which they became known
 	from    int           // blocks that were found and not asked for
@@ -84,7 +85,7 @@ func (w *World) doD(n *node, e *decode.Effect) {
 	switch e.Kind {
 	case decode.Accept:
 		l := d.answering
-		d.rooms[e.Room] = &outputRoom{leg: l, until: w.rooms[e.Room].until[1]}
+		d.rooms[e.Room] = &outputRoom{leg: l, until: w.rooms[e.Room].until[1], said: make([][]uint64, w.reqs[l.req].n)}
 		w.accept(n, l)
 	case decode.Refuse:
 		w.refuse(n, d.answering, e.Outcome)
@@ -103,11 +104,11 @@ func (w *World) doD(n *node, e *decode.Effect) {
 			w.enter(n, k)
 		}
 	case decode.Step:
-		d.running = e.Items
+		d.running, d.copies = e.Items, e.Copies
 		for i := range e.Items {
 			it := &e.Items[i]
 			r := d.rooms[it.Room]
-			if r.has > 0 && len(it.Blocks) == r.has+1 { // it has grown
+			if r.has > 0 && len(r.said) == 1 && len(it.Blocks) == r.has+1 { // it has grown
 				w.has(n, r, r.has+1)
 				w.sights.see(grows)
 			}
@@ -123,13 +124,20 @@ func (w *World) doD(n *node, e *decode.Effect) {
 		for i := range e.Items {
 			d.pool.in(e.Items[i].Blocks)
 		}
+		for _, c := range e.Copies {
+			d.pool.inside[c.From]++
+			if d.pool.rooms[c.To] != 1 {
+				w.fail("OWN", 0, "%s copies over block %d, which %d rooms have", n, c.To, d.pool.rooms[c.To])
+			}
+		}
 		w.queue.push(event{at: w.now + w.cost(n, 300*time.Microsecond, 5*time.Millisecond), kind: stepDone, node: int32(n.id), life: n.life})
 	case decode.Begin:
 		r := d.rooms[e.Room]
-		r.said = append(r.said, r.first)
-		d.todo = append(d.todo, decode.Event{Kind: decode.Begun, Room: e.Room, OK: r.side, Finished: w.reqs[r.leg.req].finished(r.first, 1)})
+		first := sampled(r.read, 0, int(e.Branch))
+		r.said[e.Branch] = append(r.said[e.Branch], first)
+		d.todo = append(d.todo, decode.Event{Kind: decode.Begun, Room: e.Room, Branch: e.Branch, OK: r.side, Finished: w.reqs[r.leg.req].finished(first, 1)})
 	case decode.Emit:
-		w.emit(n, e.Room)
+		w.emit(n, e.Room, e.Branch)
 	case decode.Retract:
 		w.sights.see(retracted)
 		w.stalls(n, d.rooms[e.Room].leg)
@@ -141,6 +149,8 @@ func (w *World) doD(n *node, e *decode.Effect) {
 	case decode.Freed:
 		if r := d.rooms[e.Room]; r == nil {
 			w.fail("RELEASE", w.of(e.Room), "%s frees blocks of room %s, which is not there", n, e.Room)
+		} else if len(r.said) > 1 {
+			w.keeps(n, e.Room, r)
 		} else {
 			w.letGo(n, r)
 		}
@@ -181,7 +191,7 @@ func (w *World) has(n *node, r *outputRoom, blocks int) {
 
 // known notes which blocks a room has, as far as an engine step shows it for the first time.
 func (w *World) known(n *node, id room.ID, r *outputRoom, it *decode.StepItem) {
-	if len(r.known) == len(it.Blocks) {
+	if len(r.known) == len(it.Blocks) && len(r.said) == 1 {
 		return
 	}
 	found := r.from
@@ -190,6 +200,9 @@ func (w *World) known(n *node, id room.ID, r *outputRoom, it *decode.StepItem) {
 	}
 	if found > 0 {
 		w.sights.see(prefixHitD)
+		if t := w.reqs[r.leg.req].prompt.turn; t != nil && found*room.BlockTokens > t.tokens {
+			w.sights.see(turnFound)
+		}
 	}
 	w.knows(n, id, r, it.Blocks, found)
 	if r.from = 0; r.vague {
@@ -207,6 +220,34 @@ func (w *World) knows(n *node, id room.ID, r *outputRoom, table []int32, found i
 			n.d.known++
 		}
 	}
+}
+
+// keeps takes from a room of several outputs what one that is over has given back.
+func (w *World) keeps(n *node, id room.ID, r *outputRoom) {
+	if r.has == 0 {
+		return
+	}
+	var all, gone []int32
+	for i := range r.said {
+		for _, b := range n.d.core.BranchTable(id, int32(i)) {
+			if !slices.Contains(all, b) {
+				all = append(all, b)
+			}
+		}
+	}
+	r.known = slices.DeleteFunc(r.known, func(b int32) bool {
+		if slices.Contains(all, b) {
+			return false
+		}
+		gone = append(gone, b)
+		return true
+	})
+	n.d.pool.drop(gone)
+	n.d.known -= len(gone)
+	if len(all) < r.has && len(all) > 0 {
+		w.sights.see(outputOver)
+	}
+	w.has(n, r, len(all))
 }
 
 // letGo takes all blocks from a room.
@@ -237,15 +278,24 @@ func (w *World) freedD(n *node, e *decode.Effect) {
 // wants is how many blocks a room is let in with.
 func (w *World) wants(r *outputRoom) int {
 	req := &w.reqs[r.leg.req]
-	ahead := req.most - len(r.said)
+	if req.n > 1 {
+		return req.blocks()
+	}
+	said := len(r.said[0])
+	ahead := req.most - said
 	if w.plan.ahead > 0 {
 		ahead = min(ahead, w.plan.ahead)
 	}
-	return room.BlocksFor(req.tokens + len(r.said) + ahead)
+	return room.BlocksFor(req.tokens + said + ahead)
 }
 
 // given notes the blocks of rooms that compute here, which no effect says.
 func (w *World) given(n *node) {
+	for v := range n.d.core.Rooms {
+		if r := n.d.rooms[v.Room]; len(r.said) > 1 { // what went to the cache, no effect says
+			w.keeps(n, v.Room, r)
+		}
+	}
 	if n.role != unifiedRole && w.plan.ahead == 0 {
 		return
 	}
@@ -322,24 +372,33 @@ func (w *World) stepDoneD(n *node) {
 	d.results = d.results[:0]
 	ok := !n.failStep
 	w.failed(n)
+	for _, c := range d.copies {
+		d.pool.inside[c.From]--
+		d.pool.content[c.To] = d.pool.content[c.From]
+	}
+	d.copies = nil
 	for i := range d.running {
 		it := &d.running[i]
 		d.pool.out(it.Blocks)
 		r := d.rooms[it.Room]
 		req := &w.reqs[r.leg.req]
-		x := decode.Result{Room: it.Room, OK: ok}
+		x := decode.Result{Room: it.Room, Branch: it.Branch, OK: ok}
 		switch {
 		case !ok:
 			d.pool.spoil(int(it.From), int(it.To), it.Blocks)
 		case it.Prefill:
-			d.pool.prefillChunk(req.prompt, req.tokens, r.said, int(it.From), int(it.To), it.Blocks)
+			d.pool.prefillChunk(req.prompt, req.tokens, r.said[0], int(it.From), int(it.To), it.Blocks)
 			if it.Last {
-				r.side, r.first = true, sampled(d.pool.read(req.tokens, it.Blocks), 0)
+				r.side, r.read = true, d.pool.read(req.tokens, it.Blocks)
 			}
 		default:
-			made := len(r.said)
-			token := sampled(d.pool.decodeToken(r.said[made-1], int(it.From), it.Blocks), made)
-			r.said = append(r.said, token)
+			said := r.said[it.Branch]
+			made := len(said)
+			if it.Branch == 0 && it.To%room.BlockTokens == 0 && !w.plan.keyless {
+				x.Key = req.prompt.key(req.tokens, said, int(it.To))
+			}
+			token := sampled(d.pool.decodeToken(said[made-1], int(it.From), it.Blocks), made, int(it.Branch))
+			r.said[it.Branch] = append(said, token)
 			x.Finished = req.finished(token, made+1)
 		}
 		d.results = append(d.results, x)
@@ -348,12 +407,13 @@ func (w *World) stepDoneD(n *node) {
 	w.stepD(n, decode.Event{Kind: decode.StepDone, Results: d.results})
 }
 
-// emit sends the newest token to the gateway.
-func (w *World) emit(n *node, id room.ID) {
+// emit sends the newest token of an output to the gateway.
+func (w *World) emit(n *node, id room.ID, branch int32) {
 	r := n.d.rooms[id]
 	if m := w.line(n, id, legToken); m != nil {
 		r.waits = false
-		m.token, m.k = r.said[len(r.said)-1], int32(len(r.said)-1)
+		said := r.said[branch]
+		m.token, m.k, m.output = said[len(said)-1], int32(len(said)-1), branch
 		w.send(&r.leg.in, m)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"baton/core/relay"
+	"baton/core/room"
 )
 
 // TestFleetKeepsItsPromises is the gate: the seeds of every change, in ten seconds of one core.
@@ -65,12 +66,12 @@ func TestAWrongByteIsAWrongToken(t *testing.T) {
 		e := w.queue.pop()
 		w.now = e.at
 		w.perform(&e)
-		if d := w.nodes[3].d; !done && len(d.running) > 0 && len(d.rooms[d.running[0].Room].said) == 1 {
+		if d := w.nodes[3].d; !done && len(d.running) > 0 && len(d.rooms[d.running[0].Room].said[0]) == 1 {
 			d.pool.content[d.running[0].Blocks[0]] ^= 1 << 40
 			done = true
 		}
 	}
-	if w.broken != "STREAM" || w.stuck != 1 || !strings.Contains(w.reason, "token 1 of request 1 is wrong") {
+	if w.broken != "STREAM" || w.stuck != 1 || !strings.Contains(w.reason, "token 1 of output 0 of request 1 is wrong") {
 		t.Fatalf("%s: %s (request %d)", w.broken, w.reason, w.stuck)
 	}
 }
@@ -155,7 +156,8 @@ func TestTheOracleAgreesWithItself(t *testing.T) {
 	for range 200 {
 		tokens, most := 1+r.n(100), 1+r.n(40)
 		x := prompt{own: r.next(), kin: 7, alike: r.n(tokens + 1)}
-		want := text(x, tokens, most)
+		branch := r.n(outputsMax)
+		want := text(x, tokens, most, branch)
 		p := newPool(20, &r)
 		table := make([]int32, 20)
 		for i := range table {
@@ -164,13 +166,34 @@ func TestTheOracleAgreesWithItself(t *testing.T) {
 		for from := 0; from < tokens; from += chunkTokens {
 			p.prefillChunk(x, tokens, nil, from, min(tokens, from+chunkTokens), table)
 		}
-		token := sampled(p.read(tokens, table), 0)
+		token := sampled(p.read(tokens, table), 0, branch)
 		for k := range want {
 			if k > 0 {
-				token = sampled(p.decodeToken(token, tokens+k-1, table), k)
+				token = sampled(p.decodeToken(token, tokens+k-1, table), k, branch)
 			}
 			if token != want[k] {
 				t.Fatalf("token %d of %d behind %d tokens differs", k, len(want), tokens)
+			}
+		}
+	}
+}
+
+// TestTheNextTurnHasTheKeysOfTheAnswer: what was computed for a prompt and its output is found under
+// the keys of the prompt that goes on behind them, and of no other.
+func TestTheNextTurnHasTheKeysOfTheAnswer(t *testing.T) {
+	r := rng(6)
+	for range 200 {
+		tokens, most := 1+r.n(100), 1+r.n(40)
+		x := prompt{own: r.next(), kin: 7, alike: r.n(tokens + 1)}
+		said := text(x, tokens, most, 0)
+		next := prompt{own: r.next(), kin: 7, alike: r.n(200), turn: &turn{x, tokens, said}}
+		all := tokens + len(said)
+		keys := next.keys(all + 40)
+		for to := room.BlockTokens; to <= all+40; to += room.BlockTokens {
+			if k := keys[to/room.BlockTokens-1]; to <= all && k != x.key(tokens, said, to) {
+				t.Fatalf("token %d behind %d: the next turn has another key", to, tokens)
+			} else if to > all && slices.Contains(x.keys(tokens), k) {
+				t.Fatalf("token %d behind %d and %d: the next turn has the key of the first", to, tokens, len(said))
 			}
 		}
 	}

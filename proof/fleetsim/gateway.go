@@ -18,7 +18,8 @@ type gateway struct {
 	members []member // in order of their lives
 	choices uint64
 	token   uint64 // of the Tokens event being stepped
-	k       int32
+	k       int32  // its place in the output
+	output  int32
 	live    int // ghost: requests that are not forgotten
 	rooms   int
 	came    int // ghost: arrivals

@@ -154,8 +154,11 @@ func (w *World) judgeOutcome(r *request, req int) {
 	ok := true
 	switch o.Cause {
 	case room.NoCause:
-		if o.Kind != room.Success || r.got != len(r.text) {
-			w.fail("STREAM", req, "request %d reads %s after %d of %d tokens", req, o, r.got, len(r.text))
+		if o.Kind != room.Success || r.got != r.texts() {
+			w.fail("STREAM", req, "request %d reads %s after %d of %d tokens", req, o, r.got, r.texts())
+		}
+		if r.n > 1 {
+			w.sights.see(several)
 		}
 	case room.ClientError:
 		ok = slices.ContainsFunc(r.legs, func(l *leg) bool { return !w.fits(r, l.worker.role) })

@@ -69,7 +69,7 @@ func (w *World) legAtWorker(n *node, m *message) {
 			w.stepP(n, prefill.Event{Kind: prefill.Request, Room: l.room, Tokens: r.tokens, Deadline: deadline, Keys: r.keys})
 		} else {
 			n.d.answering = l
-			w.stepD(n, decode.Event{Kind: decode.Request, Room: l.room, Peer: l.peer, Tokens: r.tokens, MaxNew: r.most, Deadline: deadline, Keys: r.keys})
+			w.stepD(n, decode.Event{Kind: decode.Request, Room: l.room, Peer: l.peer, Tokens: r.tokens, Branches: r.n, MaxNew: r.most, Deadline: deadline, Keys: r.keys})
 		}
 		return
 	}
@@ -105,7 +105,7 @@ func (w *World) legAtGateway(n *node, m *message) {
 		ev.Kind = relay.LegOpen
 	case legToken:
 		ev.Kind, ev.N = relay.Tokens, 1
-		n.g.token, n.g.k = m.token, m.k
+		n.g.token, n.g.k, n.g.output = m.token, m.k, m.output
 	case legWaits:
 		ev.Kind = relay.Waits
 	case legEnd, legReset:

@@ -42,7 +42,7 @@ type chunk struct {
 	conn     room.Conn
 	n, first int32
 	last     bool
-	side     uint64   // last: the first token
+	side     uint64   // last: of which the first tokens are made
 	wrong    bool     // last: the side data makes no sense
 	damaged  bool     // on the way
 	sums     []uint64 // per block, when it was computed
@@ -380,7 +380,7 @@ func (w *World) leave(n *node, k *link, ok bool) {
 	if good {
 		if x.last {
 			if r := n.d.rooms[x.room]; r != nil {
-				r.first, r.side = x.side, !x.wrong
+				r.read, r.side = x.side, !x.wrong
 				if x.wrong {
 					w.sights.see(sideWrong)
 					w.struck(n, byBytes)

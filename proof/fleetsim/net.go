@@ -42,6 +42,7 @@ type message struct {
 	chunk    chunk
 	token    uint64
 	k        int32
+	output   int32
 	outcome  room.Outcome
 	finished bool
 	said     bool

@@ -16,7 +16,38 @@ import (
 // prompt says what the tokens of a prompt are.
 type prompt struct {
 	own, kin uint64
-	alike    int // tokens that all of the same kin begin with
+	alike    int   // tokens that all of the same kin begin with
+	turn     *turn // what came before in its conversation; nil: nothing
+}
+
+// turn is a prompt and the answer to it, with which the next prompt of a conversation begins.
+type turn struct {
+	prompt prompt
+	tokens int
+	said   []uint64
+}
+
+// block is the chain over block i of a prompt of so many tokens and of what was said behind it, as far
+// as token to.
+func (x prompt) block(before uint64, tokens int, said []uint64, i, to int) (block uint64) {
+	at := i * room.BlockTokens
+	if n := min(to, tokens, at+room.BlockTokens) - at; n > 0 {
+		block = promptBlock(before, x, i, n)
+	}
+	for k := max(at, tokens); k < min(to, at+room.BlockTokens); k++ {
+		block = appendToken(block, before, said[k-tokens], k-at)
+	}
+	return block
+}
+
+// key names a complete block that ends with output.
+func (x prompt) key(tokens int, said []uint64, to int) (k blocks.Key) {
+	before := uint64(0)
+	for i := range to / room.BlockTokens {
+		before = x.block(before, tokens, said, i, to)
+	}
+	binary.LittleEndian.PutUint64(k[:], before)
+	return k
 }
 
 // part is what block i, of so many tokens, adds to the chain.
@@ -43,6 +74,9 @@ func (x prompt) keys(tokens int) (list []blocks.Key) {
 
 // promptBlock is the chain over block i of a prompt, behind the block before.
 func promptBlock(before uint64, x prompt, i, tokens int) uint64 {
+	if t, to := x.turn, i*room.BlockTokens+tokens; t != nil && to <= t.tokens+len(t.said) {
+		return t.prompt.block(before, t.tokens, t.said, i, to)
+	}
 	return mix(before ^ x.part(i, tokens))
 }
 
@@ -54,8 +88,8 @@ func appendToken(block, before, token uint64, at int) uint64 {
 	return mix(block ^ token + uint64(at))
 }
 
-// sampled is token k of an output, whose sum over the blocks is read.
-func sampled(read uint64, k int) uint64 { return mix(read ^ uint64(k)) }
+// sampled is token k of an output of a prompt, whose sum over the blocks is read.
+func sampled(read uint64, k, branch int) uint64 { return mix(read ^ uint64(k) ^ uint64(branch)<<32) }
 
 // weigh is the part of block i in what is read.
 func weigh(block uint64, i int) uint64 { return bits.RotateLeft64(block, i) }
@@ -182,15 +216,8 @@ func (p *pool) prefillChunk(x prompt, tokens int, said []uint64, from, to int, t
 		before = p.content[table[i-1]]
 	}
 	for i := from / room.BlockTokens; i < room.BlocksFor(to); i++ {
-		at, block := i*room.BlockTokens, uint64(0)
-		if n := min(to, tokens, at+room.BlockTokens) - at; n > 0 {
-			block = promptBlock(before, x, i, n)
-		}
-		for k := max(at, tokens); k < min(to, at+room.BlockTokens); k++ {
-			block = appendToken(block, before, said[k-tokens], k-at)
-		}
-		before = block
-		p.content[table[i]] = block
+		before = x.block(before, tokens, said, i, to)
+		p.content[table[i]] = before
 		p.sums[table[i]] = p.content[table[i]]
 	}
 }
@@ -215,8 +242,8 @@ func (p *pool) decodeToken(token uint64, at int, table []int32) uint64 {
 	return p.read(at+1, table)
 }
 
-// text computes the right output of a prompt: the same arithmetic in memory of its own.
-func text(x prompt, tokens, most int) []uint64 {
+// text computes a right output of a prompt: the same arithmetic in memory of its own.
+func text(x prompt, tokens, most, branch int) []uint64 {
 	var kv []uint64
 	before := uint64(0)
 	for i := range room.BlocksFor(tokens) {
@@ -243,7 +270,7 @@ func text(x prompt, tokens, most int) []uint64 {
 			}
 			kv[i] = appendToken(kv[i], before, out[k-1], at%room.BlockTokens)
 		}
-		out = append(out, sampled(read(), k))
+		out = append(out, sampled(read(), k, branch))
 		if stops(out[k]) {
 			break
 		}

@@ -119,7 +119,14 @@ type choice struct {
 	kin   int           // arrive: prompts of one kin begin alike; 0: of none
 	alike int           // arrive: for so many tokens
 	total time.Duration // arrive: the client's deadline
+
+	outputs int // arrive: of the prompt; 0: one
+	turn    int // arrive: the request whose conversation goes on; 0: none
 }
+
+// turnTokens bounds what a turn of a conversation adds to what came before, a block and a half of
+// tokens, so that most fit into the pools.
+const turnTokens = room.BlockTokens * 3 / 2
 
 type choiceKind uint8
 
@@ -213,6 +220,7 @@ func (p *plan) requests(r *rng, longest int) {
 		n *= 3
 	}
 	var storm time.Duration
+	also := rng(mix(p.seed ^ 0x0075)) // of its own: what else a seed draws is what it was
 	for i := range n {
 		c := choice{kind: arrive, req: i + 1, a: r.n(p.sizes.Gateways), size: 1 + r.n(90), more: 1 + r.n(longest), b: r.n(2), whole: r.n(3) == 0, total: 12 * time.Second}
 		c.at = r.span(0, arrivalsUntil)
@@ -235,6 +243,12 @@ func (p *plan) requests(r *rng, longest int) {
 		}
 		if p.weather >= rough && r.n(6) == 0 {
 			c.total = r.span(time.Millisecond, time.Second)
+		}
+		if also.n(4) == 0 {
+			c.outputs = 2 + also.n(outputsMax-1)
+		}
+		if i > 0 && also.n(4) == 0 {
+			c.turn = 1 + also.n(i)
 		}
 		p.choices = append(p.choices, c)
 		switch r.n(8) {

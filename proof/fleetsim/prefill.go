@@ -28,8 +28,8 @@ type prefiller struct {
 type promptRoom struct {
 	leg     *leg
 	table   []int32 // nil before its first step
-	first   uint64
-	leased  bool // its Prealloc came
+	read    uint64  // of the whole prompt: of it every output's first token is made
+	leased  bool    // its Prealloc came
 	decided room.Outcome
 }
 
@@ -181,7 +181,7 @@ func (w *World) stepDoneP(n *node) {
 		if !ok {
 			p.pool.spoil(int(it.From), int(it.To), it.Blocks)
 		} else if p.pool.prefillChunk(req.prompt, req.tokens, nil, int(it.From), int(it.To), it.Blocks); it.Last {
-			r.first = sampled(p.pool.read(req.tokens, it.Blocks), 0)
+			r.read = p.pool.read(req.tokens, it.Blocks)
 		}
 		p.results = append(p.results, prefill.Result{Room: it.Room, OK: ok})
 		if w.trace != nil {
@@ -205,7 +205,7 @@ func (w *World) failed(n *node) {
 func (w *World) write(n *node, e *prefill.Effect) {
 	p := n.p
 	r := p.rooms[e.Room]
-	x := write{chunk: chunk{room: e.Room, lease: e.Lease, conn: e.Conn, n: e.Chunk, first: e.FirstBlock, last: e.Last, side: r.first}, blocks: e.Blocks}
+	x := write{chunk: chunk{room: e.Room, lease: e.Lease, conn: e.Conn, n: e.Chunk, first: e.FirstBlock, last: e.Last, side: r.read}, blocks: e.Blocks}
 	for _, b := range e.Blocks {
 		x.chunk.sums = append(x.chunk.sums, p.pool.sums[b])
 	}
