@@ -19,7 +19,7 @@ func (c *Core) request(now time.Duration, ev *Event, out *Effects) {
 		return
 	}
 	e := c.add(ev.Room, NeedsBlocks, now, ev.Deadline)
-	e.peer, e.tokens, e.maxNew, e.keys = ev.Peer, int32(ev.Tokens), int32(ev.MaxNew), ev.Keys
+	e.peer, e.tokens, e.maxNew, e.keys = ev.Peer, int32(ev.Tokens), int32(ev.MaxNew), slices.Clip(ev.Keys)
 	if ev.Branches > 1 {
 		e.more = make([]branch, ev.Branches-1)
 	}

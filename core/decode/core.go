@@ -17,6 +17,7 @@ type Config struct {
 	RunningMax  int       // slots: outputs that may be generated, or whose prompts are computed here, at once
 	ChunkTokens int       // token budget of one step, a multiple of room.BlockTokens
 	AheadTokens int       // tokens of output that a room gets blocks for ahead (sched.S6); 0 is all
+	Lends       bool      // the Items of a Step are memory that the core writes to again after its StepDone
 }
 
 // Check says what is wrong with a configuration.
@@ -54,6 +55,7 @@ type Core struct {
 	stepping int32  // items of the outstanding step that have not come home; 0: none is
 	draining bool
 	soonest  room.Soonest
+	items    []StepItem // lent to the outstanding step, if the core lends
 }
 
 // New returns a core without rooms. It panics if cfg does not pass Check.
@@ -110,13 +112,14 @@ func (c *Core) CopyTo(dst *Core) {
 	c.tombs.CopyTo(&tombs)
 	rooms := room.Copy(dst.rooms, c.rooms, func(e *entry) *[]chunk { return &e.chunks })
 	for i := range rooms {
-		if e := &rooms[i]; e.more != nil {
+		e := &rooms[i]
+		if e.keys = slices.Clip(e.keys); e.more != nil { // c alone appends to what it has
 			e.more = slices.Clone(e.more)
 		}
 	}
 	peers := append(dst.peers[:0], c.peers...)
 	*dst = *c
-	dst.pool, dst.live, dst.tombs, dst.rooms, dst.peers = pool, live, tombs, rooms, peers
+	dst.pool, dst.live, dst.tombs, dst.rooms, dst.peers, dst.items = pool, live, tombs, rooms, peers, nil
 }
 
 // Clone returns an independent copy.

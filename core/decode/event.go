@@ -142,8 +142,8 @@ var effectNames = [effects]string{"none", "accept", "refuse", "dial", "send_prea
 
 func (k EffectKind) String() string { return effectNames[k] }
 
-// Effect is one thing that the driver must do. Slices are never written again: the driver may
-// keep them and must not change them.
+// Effect is one thing that the driver must do. Slices are never written again, but for the Items
+// of a core that lends: the driver may keep them and must not change them.
 type Effect struct {
 	Kind     EffectKind
 	Room     room.ID

@@ -1,7 +1,6 @@
 package decode
 
 import (
-	"slices"
 	"time"
 
 	"baton/core/blocks"
@@ -17,7 +16,10 @@ func (c *Core) startStep(out *Effects) {
 	if c.stepping > 0 || c.count[Generating]+prompts == 0 {
 		return
 	}
-	items := make([]StepItem, 0, c.slots)
+	items := c.items[:0]
+	if !c.cfg.Lends {
+		items = make([]StepItem, 0, c.slots)
+	}
 	var copies []Copy
 	budget := sched.NewBudget(c.cfg.ChunkTokens)
 	for i := c.live.First(); i != room.None; i = c.live.Next(i) {
@@ -58,6 +60,9 @@ func (c *Core) startStep(out *Effects) {
 	}
 	if len(items) == 0 {
 		return // all that generate wait for a block
+	}
+	if c.cfg.Lends {
+		c.items = items
 	}
 	c.stepping = int32(len(items))
 	out.add(Effect{Kind: Step, Copies: copies, Items: items})
@@ -118,7 +123,7 @@ func (c *Core) extend(e *entry, r *Result) {
 	if r.Branch != 0 || to%room.BlockTokens != 0 || len(e.keys) != int(to/room.BlockTokens)-1 {
 		c.impossible(e, e.id, "a key came that is not the next of the first branch")
 	}
-	e.keys = append(slices.Clip(e.keys), r.Key)
+	e.keys = append(e.keys, r.Key)
 	c.publish(e, to-room.BlockTokens, to)
 }
 
