@@ -4,11 +4,12 @@
 // It never keeps a random generator: the random number of a token is a function of (seed,
 // choice, position), so hand-off, retry, batch and worker change nothing. It never reads a
 // clock. Everybody in engine and above may import it; it imports
-// tokenizer and grammar.
+// kernel, tokenizer and grammar.
 //
 // Invariants, cited by code and tests:
 //
-//	P1  Pick is a function of its arguments; equal probabilities go to the lowest id
+//	P1  Pick is a function of its arguments, and to the last bits of weights, as logits are, of the
+//	    family of kernels; equal probabilities go to the lowest id
 //	P2  Pick allocates nothing once its Scratch has grown
 //	P3  the texts of a Sequence's pieces joined never contain a stop string, nor a byte after one
 //	    (with include_stop: the first one, at their end; text before min_tokens is not looked at)

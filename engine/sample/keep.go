@@ -27,7 +27,23 @@ func (s *Scratch) draw(p *Params, logits []float32, high, u float64) int32 {
 	if p.TopK <= 0 && p.TopP >= 1 {
 		return s.drawAny(p, logits, high, u)
 	}
-	kept := s.keep(p, logits, high)
+	return drawWeighed(s.keep(p, logits, high), u)
+}
+
+// weigh turns the logits of kept into weights and drops what min_p drops.
+func (s *Scratch) weigh(p *Params, kept []weighed, high float64) []weighed {
+	n := 0
+	for _, k := range kept { // the best one has the weight 1 and stays
+		if k.w = weight((k.w - high) / p.Temperature); k.w >= p.MinP {
+			kept[n] = k
+			n++
+		}
+	}
+	return kept[:n]
+}
+
+// drawWeighed picks a token of kept: u of the sum of the weights.
+func drawWeighed(kept []weighed, u float64) int32 {
 	total := 0.0
 	for _, k := range kept {
 		total += k.w
@@ -43,6 +59,14 @@ func (s *Scratch) draw(p *Params, logits []float32, high, u float64) int32 {
 
 // drawAny is draw where nothing is cut by rank: in the order of ids, without a list.
 func (s *Scratch) drawAny(p *Params, logits []float32, high, u float64) int32 {
+	switch {
+	case !s.surveyed():
+	case p.MinP > 0:
+		s.kept = s.above(s.kept[:0], logits, floorOf(high, p.Temperature, p.MinP))
+		return drawWeighed(s.weigh(p, s.kept, high), u)
+	default:
+		return s.drawLight(u * s.exp(logits, high, p.Temperature))
+	}
 	s.weights = slices.Grow(s.weights[:0], len(logits))
 	total, last := 0.0, 0
 	for i, x := range logits {
@@ -127,8 +151,12 @@ func share(kept []weighed, want float64) []weighed {
 
 // bestOf returns the n best tokens with their logits, in order.
 func (s *Scratch) bestOf(logits []float32, high float64, n int) []weighed {
+	counted := logits
+	if n <= len(s.peaks) { // that many tokens at least are in the buckets of that many peaks
+		counted = s.peaks
+	}
 	s.buckets = [bucketsMax]bucket{}
-	for _, x := range logits {
+	for _, x := range counted {
 		if b := bucketOf(x, high); b >= 0 {
 			s.buckets[b].tokens++
 		}
@@ -140,9 +168,13 @@ func (s *Scratch) bestOf(logits []float32, high float64, n int) []weighed {
 		}
 	}
 	s.kept = s.kept[:0]
-	for i, x := range logits {
-		if b := bucketOf(x, high); b >= 0 && b <= last {
-			s.kept = append(s.kept, weighed{int32(i), float64(x)})
+	if s.surveyed() && last < bucketsMax-1 {
+		s.kept = s.above(s.kept, logits, high-float64(last+1)/bucketsPerLogit)
+	} else {
+		for i, x := range logits {
+			if b := bucketOf(x, high); b >= 0 && b <= last {
+				s.kept = append(s.kept, weighed{int32(i), float64(x)})
+			}
 		}
 	}
 	slices.SortFunc(s.kept, compare)
@@ -152,36 +184,46 @@ func (s *Scratch) bestOf(logits []float32, high float64, n int) []weighed {
 // shareOf returns the fewest best tokens whose weights reach the share top_p of all. Only those
 // in the bucket where the cut falls are in order.
 func (s *Scratch) shareOf(p *Params, logits []float32, high float64) []weighed {
-	s.buckets = [bucketsMax]bucket{}
-	s.weights = slices.Grow(s.weights[:0], len(logits))
 	total := 0.0
-	for _, x := range logits {
-		w := 0.0
-		if b := bucketOf(x, high); b >= 0 {
-			w = weight((float64(x) - high) / p.Temperature)
-			s.buckets[b].w += w
-			total += w
+	s.kept = s.kept[:0]
+	if s.surveyed() {
+		// Whatever weighs less than its part of what may be missing can be missing.
+		total = s.exp(logits, high, p.Temperature)
+		s.kept = s.above(s.kept, logits, floorOf(high, p.Temperature, (1-p.TopP)*total/float64(len(logits))))
+	} else {
+		for i, x := range logits {
+			if x >= -math.MaxFloat32 {
+				s.kept = append(s.kept, weighed{int32(i), float64(x)})
+				total += weight((float64(x) - high) / p.Temperature)
+			}
 		}
+	}
+	s.buckets = [bucketsMax]bucket{}
+	s.weights = slices.Grow(s.weights[:0], len(s.kept))
+	for _, k := range s.kept {
+		w := weight((k.w - high) / p.Temperature)
+		s.buckets[bucketOf(float32(k.w), high)].w += w
 		s.weights = append(s.weights, w)
 	}
 	cut, sum := 0, 0.0
 	for ; cut < bucketsMax-1 && sum+s.buckets[cut].w < p.TopP*total; cut++ {
 		sum += s.buckets[cut].w
 	}
-	s.kept, s.best = s.kept[:0], s.best[:0]
-	for i, x := range logits {
-		switch b := bucketOf(x, high); {
-		case b < 0 || b > cut:
+	n := 0
+	s.best = s.best[:0]
+	for i, k := range s.kept {
+		switch b := bucketOf(float32(k.w), high); {
 		case b < cut:
-			s.kept = append(s.kept, weighed{int32(i), s.weights[i]})
-		default: // in the order of logits: different logits may have equal weights
-			s.best = append(s.best, weighed{int32(i), float64(x)})
+			s.kept[n] = weighed{k.id, s.weights[i]}
+			n++
+		case b == cut: // in the order of logits: different logits may have equal weights
+			s.best = append(s.best, k)
 		}
 	}
 	slices.SortFunc(s.best, compare)
 	for i := range s.best {
-		s.best[i].w = s.weights[s.best[i].id]
+		s.best[i].w = weight((s.best[i].w - high) / p.Temperature)
 	}
-	s.kept = append(s.kept, share(s.best, p.TopP*total-sum)...)
+	s.kept = append(s.kept[:n], share(s.best, p.TopP*total-sum)...)
 	return s.kept
 }

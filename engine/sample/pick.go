@@ -40,6 +40,9 @@ type Scratch struct {
 	kept     []weighed
 	best     []weighed
 	top      []TopLogprob
+	peaks    []float32 // survey of the logits that are being looked at; none: see survey
+	light    []float32 // weights by id, of exp
+	sums     []float64 // of light, by peak
 	adjusted []float32 // logits by id, changed by a Sequence
 	mask     []uint64  // of a grammar
 	buckets  [bucketsMax]bucket
@@ -54,7 +57,8 @@ type Scratch struct {
 // min_p compares with the best token's probability, so the order of these two does not matter to
 // it. Equal logits at a border are kept from the lowest id up (P1).
 func Pick(p *Params, logits []float32, position int, s *Scratch) Choice {
-	best := argMax(logits)
+	s.survey(logits)
+	best := s.bestToken(logits)
 	c := Choice{ID: s.choose(p, logits, best, position)}
 	if p.Logprobs >= 0 {
 		s.report(&c, logits, logits[best], p.Logprobs)
@@ -62,7 +66,7 @@ func Pick(p *Params, logits []float32, position int, s *Scratch) Choice {
 	return c
 }
 
-// choose returns the token for position; best is the best one.
+// choose returns the token for position from logits that were surveyed; best is the best one.
 func (s *Scratch) choose(p *Params, logits []float32, best int32, position int) int32 {
 	if finite := logits[best]-logits[best] == 0; !finite || p.Greedy() {
 		return best
@@ -81,11 +85,15 @@ func argMax(logits []float32) int32 {
 	return int32(best)
 }
 
-// report fills in the log-probabilities of c and of the n best tokens.
+// report fills in the log-probabilities of c and of the n best tokens, from logits that were surveyed.
 func (s *Scratch) report(c *Choice, logits []float32, high float32, n int) {
 	sum := 0.0
-	for _, x := range logits {
-		sum += weight(float64(x) - float64(high))
+	if s.surveyed() {
+		sum = s.exp(logits, float64(high), 1)
+	} else {
+		for _, x := range logits {
+			sum += weight(float64(x) - float64(high))
+		}
 	}
 	lse := float64(high) + math.Log(sum)
 	logprob := func(id int32) float32 {
@@ -95,7 +103,21 @@ func (s *Scratch) report(c *Choice, logits []float32, high float32, n int) {
 		return LogprobMin // also for what is no number
 	}
 	c.Logprob = logprob(c.ID)
-	s.best, s.top = s.best[:0], s.top[:0]
+	s.top = s.top[:0]
+	for _, k := range s.reported(logits, float64(high), n) {
+		s.top = append(s.top, TopLogprob{ID: k.id, Logprob: logprob(k.id)})
+	}
+	c.Top = s.top
+}
+
+// reported returns the n best tokens, in order.
+func (s *Scratch) reported(logits []float32, high float64, n int) []weighed {
+	if s.surveyed() && n > 0 {
+		if kept := s.bestOf(logits, high, n); len(kept) == n {
+			return kept
+		}
+	}
+	s.best = s.best[:0]
 	for i, x := range logits {
 		k := weighed{int32(i), float64(x)}
 		if x != x || n == 0 || len(s.best) == n && !k.before(s.best[n-1]) {
@@ -110,8 +132,5 @@ func (s *Scratch) report(c *Choice, logits []float32, high float32, n int) {
 		}
 		s.best[at] = k
 	}
-	for _, k := range s.best {
-		s.top = append(s.top, TopLogprob{ID: k.id, Logprob: logprob(k.id)})
-	}
-	c.Top = s.top
+	return s.best
 }

@@ -116,13 +116,15 @@ func (s *Sequence) Pick(logits []float32, scratch *Scratch) Choice {
 		return Pick(&s.p, logits, position, scratch)
 	}
 	adjusted := s.adjust(logits, scratch)
-	best := argMax(adjusted)
+	scratch.survey(adjusted)
+	best := scratch.bestToken(adjusted)
 	if x := adjusted[best]; math.IsInf(float64(x), -1) || x != x {
 		return Choice{ID: NoToken}
 	}
 	c := Choice{ID: scratch.choose(&s.p, adjusted, best, position)}
 	if s.p.Logprobs >= 0 {
-		scratch.report(&c, logits, logits[argMax(logits)], s.p.Logprobs)
+		scratch.survey(logits)
+		scratch.report(&c, logits, logits[scratch.bestToken(logits)], s.p.Logprobs)
 	}
 	return c
 }
