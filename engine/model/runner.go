@@ -35,6 +35,10 @@ type Runner struct {
 	sliding kernel.Pages         // pages as layers with a window see them
 	step    func(*kernel.Worker) // r.forward, made once
 
+	each  func(*kernel.Worker) // calls eachF for 0 to eachN-1, made once
+	eachN int
+	eachF func(i, thread int)
+
 	closed bool // guarded by m.stepping
 
 	// The batch of the step, rows of all items one after another.

@@ -28,6 +28,14 @@ type Engine interface {
 	Close() error
 }
 
+// Crew is an Engine that lends its threads between two steps.
+type Crew interface {
+	// Each calls f for 0 to n-1, several at a time, with the number of the thread, which is below
+	// Threads.
+	Each(n int, f func(i, thread int))
+	Threads() int
+}
+
 // Served is a loaded model with its pool.
 type Served struct {
 	Engine    Engine
@@ -81,8 +89,8 @@ func load(c Config, p *checkpoint.Checkpoint) (*Served, error) {
 		Engine:    &engine{pool, m.NewRunner(pool), m, p},
 		Tokenizer: p.Tokenizer, Name: p.Name, Vocab: cfg.Vocab,
 		// A prompt and its output must fit into the pool, else they could never run.
-		Context:  min(cfg.Context, blocks*room.BlockTokens, room.TokensMax),
-		Manifest: manifest.Bytes(),
+		Context:   min(cfg.Context, blocks*room.BlockTokens, room.TokensMax),
+		StepBytes: m.StepBytes(), Manifest: manifest.Bytes(),
 	}, nil
 }
 
@@ -102,6 +110,8 @@ type engine struct {
 	model      *model.Model
 	checkpoint *checkpoint.Checkpoint
 }
+
+func (e *engine) Threads() int { return e.model.Threads() }
 
 func (e *engine) Close() error {
 	e.KV.Close()
@@ -142,10 +152,20 @@ func (j *job) clear(n int) {
 	j.items, j.parts, j.results, j.copies, j.err = slices.Grow(j.items[:0], n)[:n], slices.Grow(j.parts[:0], n)[:n], j.results[:0], nil, nil
 }
 
+// eachMin is how many logits there must be to look at for more than one thread to be worth its while:
+// what one looks at in some microseconds.
+const eachMin = 1 << 13
+
 // compute runs steps until jobs is closed.
 func (w *Worker) compute() {
 	defer close(w.computed)
-	var scratch sample.Scratch
+	crew, _ := w.served.Engine.(Crew)
+	threads := 1
+	if crew != nil {
+		threads = crew.Threads()
+	}
+	scratch := make([]sample.Scratch, threads)
+	harvest := func(i, thread int) { w.harvest(&w.job.items[i], &w.job.parts[i], &scratch[thread]) }
 	for j := range w.jobs {
 		began := w.now()
 		w.stepping.Store(int64(began) + 1)
@@ -153,10 +173,14 @@ func (w *Worker) compute() {
 			copy(w.served.Engine.Block(c.To), w.served.Engine.Block(c.From))
 		}
 		j.err = w.served.Engine.Step(j.items)
-		if j.err == nil {
-			for i := range j.parts {
-				w.harvest(&j.items[i], &j.parts[i], &scratch)
+		switch {
+		case j.err != nil:
+		case crew == nil || len(j.items)*w.served.Vocab < eachMin:
+			for i := range j.items {
+				harvest(i, 0)
 			}
+		default:
+			crew.Each(len(j.items), harvest)
 		}
 		j.took = w.now() - began
 		w.stepping.Store(0)

@@ -30,7 +30,9 @@ func loadRecall(t testing.TB, role string, options ...option) *Worker {
 		o(&c)
 	}
 	c = c.WithDefaults()
-	c.Sizes.Threads = 1
+	if c.Sizes.Threads == 0 {
+		c.Sizes.Threads = 1
+	}
 	if c.Sizes.KVTokens == 0 {
 		c.Sizes.KVTokens = 8192
 	}
