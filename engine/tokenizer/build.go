@@ -46,9 +46,17 @@ func (v *vocabulary) build(ofBytes bool, text func(name string, k Kind) string) 
 	for b := range t.bytes {
 		t.bytes[b] = -1
 	}
+	var all strings.Builder // texts share one string: a quarter of a million small ones take twice the memory
+	ends := make([]int, n)
+	for i, name := range v.names {
+		all.WriteString(text(name, v.kinds[i]))
+		ends[i] = all.Len()
+	}
+	start := 0
 	for i, name := range v.names {
 		id, k := int32(i), v.kinds[i]
-		s := text(name, k)
+		s := all.String()[start:ends[i]]
+		start = ends[i]
 		t.text[id], t.whole[id] = s, utf8.ValidString(s)
 		switch {
 		case k == Byte && !ofBytes:
@@ -61,7 +69,7 @@ func (v *vocabulary) build(ofBytes bool, text func(name string, k Kind) string) 
 	}
 	if ofBytes {
 		for r, b := range byteOfRune {
-			if id, ok := v.byName[string(r)]; ok && (v.kinds[id] == Normal || v.kinds[id] == Byte) {
+			if id, ok := v.byName[string(rune(r))]; ok && b >= 0 && (v.kinds[id] == Normal || v.kinds[id] == Byte) {
 				t.bytes[b] = id
 			}
 		}
@@ -91,17 +99,20 @@ func (t *Tokenizer) addMerges(v *vocabulary, n int, merge func(rank int) (left, 
 	if t.chars != nil && !slices.Contains(t.bytes[:], -1) {
 		t.borders = newBorders()
 	}
+	var whole []byte
 	for rank := range n {
 		left, right, err := merge(rank)
 		if err != nil {
 			return err
 		}
 		var ids [3]int32
-		for i, name := range []string{left, right, left + right} {
-			var ok bool
-			if ids[i], ok = v.byName[name]; !ok {
-				return fmt.Errorf("merge %d (%q and %q) needs %q, which is no token", rank, left, right, name)
-			}
+		whole = append(append(whole[:0], left...), right...)
+		var ok [3]bool
+		ids[0], ok[0] = v.byName[left]
+		ids[1], ok[1] = v.byName[right]
+		ids[2], ok[2] = v.byName[string(whole)]
+		if i := slices.Index(ok[:], false); i >= 0 {
+			return fmt.Errorf("merge %d (%q and %q) needs %q, which is no token", rank, left, right, []string{left, right, string(whole)}[i])
 		}
 		if v.kinds[ids[2]].Special() {
 			continue
@@ -170,17 +181,17 @@ func (t *Tokenizer) sum(rest ...string) {
 	t.digest = h.Sum64()
 }
 
-// byteOfRune maps the characters by which byte-level vocabularies write bytes back to them:
-// printable Latin-1 stands for itself, the other 68 bytes are U+0100 and up.
-var byteOfRune = func() map[rune]byte {
-	m := make(map[rune]byte, 256)
-	up := rune(0x100)
-	for b := rune(0); b < 256; b++ {
+// byteOfRune maps the characters by which byte-level vocabularies write bytes back to them, -1
+// for others: printable Latin-1 stands for itself, the other 68 bytes are U+0100 and up.
+var byteOfRune = func() (m [0x100 + 68]int16) {
+	up := 0x100
+	for b := range 0x100 {
+		m[b] = -1
 		if 33 <= b && b <= 126 || 161 <= b && b <= 172 || 174 <= b {
-			m[b] = byte(b)
+			m[b] = int16(b)
 			continue
 		}
-		m[up] = byte(b)
+		m[up] = int16(b)
 		up++
 	}
 	return m
@@ -191,11 +202,10 @@ var byteOfRune = func() map[rune]byte {
 func unmapBytes(name string) string {
 	out := make([]byte, 0, len(name))
 	for _, r := range name {
-		b, ok := byteOfRune[r]
-		if !ok {
+		if int(r) >= len(byteOfRune) || byteOfRune[r] < 0 {
 			return name
 		}
-		out = append(out, b)
+		out = append(out, byte(byteOfRune[r]))
 	}
 	return string(out)
 }

@@ -172,7 +172,9 @@ func (t *texts) text(kind int) string {
 	case 3: // mixed scripts
 		return t.join(few, func() string { return t.cut(pick(t, prose)) + pick(t, blanks) })
 	case 4: // white space
-		return t.join(few, func() string { return t.join(t.r.IntN(4), func() string { return pick(t, blanks) }) + pick(t, []string{"a", "1", ".", "的", ""}) })
+		return t.join(few, func() string {
+			return t.join(t.r.IntN(4), func() string { return pick(t, blanks) }) + pick(t, []string{"a", "1", ".", "的", ""})
+		})
 	case 5: // digits
 		return t.join(few, func() string { return t.number() + pick(t, []string{"", " ", ".", ",", "x", "年", "½", "Ⅷ", "²"}) })
 	case 6:

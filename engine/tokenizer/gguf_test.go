@@ -14,7 +14,9 @@ func tiny() map[string]any {
 	var types []int32
 	names := make([]string, 256)
 	for r, b := range byteOfRune {
-		names[b] = string(r)
+		if b >= 0 {
+			names[b] = string(rune(r))
+		}
 	}
 	for _, n := range append(names, "ab", "abc", "Ġa") {
 		tokens, types = append(tokens, n), append(types, int32(Normal))

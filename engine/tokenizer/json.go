@@ -47,26 +47,16 @@ type jsonAdded struct {
 }
 
 type jsonModel struct {
-	Type         string          `json:"type"`
-	Vocab        jsonVocab       `json:"vocab"`
-	Merges       json.RawMessage `json:"merges"`
-	Unknown      string          `json:"unk_token"`
-	Fuse         bool            `json:"fuse_unk"`
-	ByteFallback bool            `json:"byte_fallback"`
-	Wholes       bool            `json:"ignore_merges"`
-	Dropout      float64         `json:"dropout"`
-	WordPrefix   string          `json:"continuing_subword_prefix"`
-	WordSuffix   string          `json:"end_of_word_suffix"`
-}
-
-// jsonVocab is the ids by name; other kinds of model have a list there, which is told by its type.
-type jsonVocab map[string]int64
-
-func (v *jsonVocab) UnmarshalJSON(b []byte) error {
-	if len(b) > 0 && b[0] == '[' {
-		return nil
-	}
-	return json.Unmarshal(b, (*map[string]int64)(v))
+	Type         string     `json:"type"`
+	Vocab        jsonVocab  `json:"vocab"`
+	Merges       jsonMerges `json:"merges"`
+	Unknown      string     `json:"unk_token"`
+	Fuse         bool       `json:"fuse_unk"`
+	ByteFallback bool       `json:"byte_fallback"`
+	Wholes       bool       `json:"ignore_merges"`
+	Dropout      float64    `json:"dropout"`
+	WordPrefix   string     `json:"continuing_subword_prefix"`
+	WordSuffix   string     `json:"end_of_word_suffix"`
 }
 
 func fromJSON(file []byte, configs [][]byte) (*Tokenizer, error) {
@@ -143,12 +133,12 @@ func (j *jsonFile) vocabulary() (*vocabulary, error) {
 		v.names[id], v.kinds[id], v.byName[name] = name, k, int32(id)
 		return nil
 	}
-	for name, id := range j.Model.Vocab {
+	for _, e := range j.Model.Vocab {
 		k := Normal
-		if _, ok := byteOfName(name); ok && j.Model.ByteFallback {
+		if _, ok := byteOfName(e.name); ok && j.Model.ByteFallback {
 			k = Byte
 		}
-		if err := set(name, id, k); err != nil {
+		if err := set(e.name, e.id, k); err != nil {
 			return nil, fmt.Errorf("model.vocab: %w", err)
 		}
 	}
@@ -201,21 +191,20 @@ func (j *jsonFile) build(v *vocabulary) (*Tokenizer, error) {
 	}
 	if j.Model.Wholes {
 		t.wholes = make(map[string]int32, len(v.names))
-		for name, id := range v.byName {
-			if _, ok := j.Model.Vocab[name]; !ok || v.kinds[id].Special() {
-				continue
+		for _, e := range j.Model.Vocab {
+			switch id := int32(e.id); {
+			case v.kinds[id].Special():
+			case cut.ofBytes:
+				t.wholes[unmapBytes(e.name)] = id
+			default:
+				t.wholes[strings.Clone(e.name)] = id
 			}
-			if cut.ofBytes {
-				name = unmapBytes(name)
-			}
-			t.wholes[name] = id
 		}
 	}
-	merges, n, err := readMerges(j.Model.Merges)
-	if err != nil {
-		return nil, fmt.Errorf("model.merges: %w", err)
+	merge := func(rank int) (string, string, error) {
+		return j.Model.Merges[rank][0], j.Model.Merges[rank][1], nil
 	}
-	if err := t.addMerges(v, n, merges, true); err != nil {
+	if err := t.addMerges(v, len(j.Model.Merges), merge, true); err != nil {
 		return nil, fmt.Errorf("model.merges: %w", err)
 	}
 	if t.wholes != nil {
@@ -254,41 +243,6 @@ func (t *Tokenizer) addAdded(tokens []jsonAdded) {
 		}
 	}
 	t.added, t.addedNormal = newAdded(plain, flags), newAdded(normal, flags)
-}
-
-// readMerges returns a function that gives each merge. They are strings with a space between two
-// names or, where names may hold spaces, lists of two.
-func readMerges(raw json.RawMessage) (merge func(rank int) (left, right string, err error), n int, err error) {
-	raw = bytes.TrimSpace(raw)
-	if len(raw) == 0 {
-		return nil, 0, errors.New("there are none")
-	}
-	if pairs := bytes.HasPrefix(bytes.TrimLeft(raw[1:], " \t\r\n"), []byte("[")); pairs {
-		var all [][]string
-		if err := json.Unmarshal(raw, &all); err != nil {
-			return nil, 0, err
-		}
-		return func(rank int) (string, string, error) {
-			if m := all[rank]; len(m) == 2 && m[0] != "" && m[1] != "" {
-				return m[0], m[1], nil
-			}
-			return "", "", fmt.Errorf("merge %d is %.200q, needed are two tokens", rank, all[rank])
-		}, len(all), nil
-	}
-	var all []string
-	if err := json.Unmarshal(raw, &all); err != nil {
-		return nil, 0, err
-	}
-	if len(all) > 0 && strings.HasPrefix(all[0], "#version") {
-		all = all[1:]
-	}
-	return func(rank int) (string, string, error) {
-		left, right, ok := cutMerge(all[rank])
-		if !ok {
-			return "", "", fmt.Errorf("merge %d is %.200q, needed are two tokens with one space between", rank, all[rank])
-		}
-		return left, right, nil
-	}, len(all), nil
 }
 
 // readConfigs reads what the files beside tokenizer.json say about begin and end tokens.
