@@ -7,6 +7,9 @@
 // status of its own with an End as the body, or a 503 with a Leaving from a worker that leaves.
 // Closing the connection cancels the room.
 //
+// A request may ask for several choices of one prompt: a piece names its choice, and the end has how
+// each ended. It may bring output of an attempt that was cut: then the pieces are what follows.
+//
 // The package parses, bounds and prints; it does no I/O of its own, knows no room's state and
 // starts no goroutine. serve/worker, serve/gateway, serve/upstream and bench import it.
 //

@@ -44,6 +44,15 @@ func TestEveryLimitOfARequestIsRefusedByName(t *testing.T) {
 		{func(r *Request) { r.Params.Stop = []string{""} }, "stop[0]"},
 		{func(r *Request) { r.Params.StopIDs = make([]int32, StopIDsMax+1) }, "stop_ids"},
 		{func(r *Request) { r.Params.Logprobs = TopLogprobsMax + 1 }, "logprobs"},
+		{func(r *Request) { r.Params.LogitBias = make([]sample.Bias, sample.BiasesMax+1) }, "logit_bias"},
+		{func(r *Request) { r.Params.AllowedIDs = make([]int32, sample.AllowedMax+1) }, "allowed_token_ids"},
+		{func(r *Request) { r.Params.Bad = make([][]int32, sample.BadMax+1) }, "bad_words"},
+		{func(r *Request) { r.N = -1 }, "n: -1"},
+		{func(r *Request) { r.N = ChoicesMax + 1 }, "n: 17"},
+		{func(r *Request) { r.Generated = -1 }, "generated"},
+		{func(r *Request) { r.Generated = 2 }, "generated"},
+		{func(r *Request) { r.Generated, r.N = 1, 2 }, "generated"},
+		{func(r *Request) { r.Generated, r.Params.MaxTokens = 1, 1 }, "generated"},
 	}
 	ok := valid()
 	if err := ok.Validate(); err != nil {
@@ -55,6 +64,21 @@ func TestEveryLimitOfARequestIsRefusedByName(t *testing.T) {
 		if err := r.Validate(); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("error %v, want one that names %s", err, tt.want)
 		}
+	}
+}
+
+func TestChoicesAndPromptAreCounted(t *testing.T) {
+	r := valid()
+	if r.Choices() != 1 || r.Prompt() != 2 {
+		t.Errorf("%d choices of %d tokens, want 1 of 2", r.Choices(), r.Prompt())
+	}
+	r.Generated = 1
+	if err := r.Validate(); err != nil || r.Prompt() != 1 {
+		t.Errorf("a prompt of %d, want 1: %v", r.Prompt(), err)
+	}
+	r.Generated, r.N = 0, ChoicesMax
+	if err := r.Validate(); err != nil || r.Choices() != ChoicesMax {
+		t.Errorf("%d choices: %v", r.Choices(), err)
 	}
 }
 
@@ -103,8 +127,9 @@ func TestLinesComeBackAsTheyWere(t *testing.T) {
 			{ID: 5, Logprob: -1.5, Bytes: []byte{0xff}, Top: []sample.TopLogprob{{ID: 5, Logprob: -1.5}}},
 			{ID: 6, Logprob: sample.Clamp(float32(math.Inf(-1)))}}},
 		{IDs: []int32{0}},
+		{IDs: []int32{0}, Choice: 3},
 		{Text: strings.Repeat("long ", 5000), IDs: []int32{1}},
-		{End: &End{Outcome: room.Success, Finish: "stop", Matched: "x", PromptTokens: 4, OutputTokens: 3, Cached: 1}},
+		{End: &End{Outcome: room.Success, PromptTokens: 4, OutputTokens: 3, Cached: 1, Choices: []Choice{{"stop", "x", 1}, {"length", "", 2}}}},
 	}
 	r := NewReader(bytes.NewReader(stream(t, want...)))
 	for i := range want {
@@ -149,6 +174,11 @@ func TestLinesOutOfOrderOrShapeAreErrors(t *testing.T) {
 		"{\"accepted\":true}\n{\"end\":{\"outcome\":\"failed\",\"cause\":\"cancelled\"}}\n",
 		"{\"accepted\":true}\n{\"end\":{\"outcome\":\"success\",\"cached\":2,\"prompt_tokens\":1}}\n",
 		"{\"accepted\":true}\n{\"ids\":[1],\"logprobs\":[{\"id\":2}]}\n",
+		"{\"accepted\":true}\n{\"ids\":[1],\"choice\":-1}\n",
+		"{\"accepted\":true}\n{\"ids\":[1],\"choice\":16}\n",
+		"{\"accepted\":true}\n{\"waits\":true,\"choice\":1}\n",
+		"{\"accepted\":true}\n{\"end\":{\"outcome\":\"success\",\"choices\":[{\"output_tokens\":-1}]}}\n",
+		"{\"accepted\":true}\n{\"end\":{\"outcome\":\"success\",\"choices\":[" + strings.Repeat("{},", ChoicesMax) + "{}]}}\n",
 		"{\"accepted\":true}\n{\"ids\":[1,2],\"logprobs\":[{\"id\":1}]}\n",
 		"{\"accepted\":true}\n" + strings.Repeat(" ", LineBytesMax+1) + "\n",
 	} {
@@ -187,6 +217,8 @@ func TestARefusalSaysItsStatus(t *testing.T) {
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{"rid":"r","room":"0000000000000007","tokens":[1,2],"params":{"max_tokens":3},"left_ms":5,"link":"h:1"}`))
 	f.Add([]byte(`{"room":"ffffffffffffffff"}`))
+	f.Add([]byte(`{"room":"0000000000000007","tokens":[1,2],"n":2,"params":{"max_tokens":3,"grammar":{"kind":"json_schema","schema":{"type" : "object"}},"logit_bias":[{"id":3,"add":-1}],"bad_words":[[1,2]],"stop":[]},"left_ms":5}`))
+	f.Add([]byte(`{"room":"0000000000000007","tokens":[1,2,3],"generated":2,"params":{"max_tokens":3,"min_tokens":1,"repetition_penalty":1.5}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := ParseRequest(b)
 		if err != nil {
@@ -199,14 +231,19 @@ func FuzzRequest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := ParseRequest(printed); err != nil || !reflect.DeepEqual(again, r) {
-			t.Fatalf("%+v comes back as %+v, %v", r, again, err)
+		again, err := ParseRequest(printed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := json.Marshal(again); err != nil || !bytes.Equal(b, printed) { // but for spaces, and lists of nothing
+			t.Fatalf("%s comes back as %s, %v", printed, b, err)
 		}
 	})
 }
 
 func FuzzReader(f *testing.F) {
 	f.Add([]byte("{\"accepted\":true}\n{\"text\":\"x\",\"ids\":[1]}\n{\"end\":{\"outcome\":\"success\"}}\n"))
+	f.Add([]byte("{\"accepted\":true}\n{\"ids\":[1],\"choice\":1}\n{\"end\":{\"outcome\":\"success\",\"choices\":[{\"finish\":\"stop\",\"output_tokens\":0},{\"finish\":\"length\",\"output_tokens\":1}]}}\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := NewReader(bytes.NewReader(b))
 		for range len(b) + 2 {

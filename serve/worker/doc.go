@@ -31,4 +31,12 @@
 //	    again from them, at its old positions, and its answer is bit for bit what it would have
 //	    been. (Where prefill workers use another family of kernels than decode's, the KV of its
 //	    prompt may differ in the last bits afterwards.)
+//	W10 what a request asks of its output (penalties, biases, grammars, stop strings, choices, log-
+//	    probabilities) it gets from a pair as from one worker: prefill chooses the first token of
+//	    each choice with the same sequence at its start, and decode replays it
+//	W11 a request that goes on behind output of an attempt that was cut says the rest of what that
+//	    would have said: all state of sampling is a function of tokens and parameters. (Between two
+//	    attempts of which one is not Deterministic the KV may differ in the last bits.)
+//	W12 the step of rooms that generate allocates nothing here; a grammar is compiled before its room
+//	    is requested, by the goroutine of its leg
 package worker

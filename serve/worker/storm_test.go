@@ -49,6 +49,15 @@ func storm(t *testing.T, cutEvery int) {
 		if r.IntN(20) == 0 {
 			q.LeftMS = int64(r.IntN(30))
 		}
+		want := oracle(q.Tokens, q.Params.MaxTokens, f.vocab)
+		switch r.IntN(6) {
+		case 0, 1:
+			q.N = 1 + r.IntN(3) // greedy, so all choices say the same, each by its own blocks
+		case 2:
+			q.Generated = r.IntN(q.Params.MaxTokens) // cut before, elsewhere
+			q.Tokens = append(q.Tokens, want[:q.Generated]...)
+		}
+		want = want[q.Generated:]
 		// A room whose request never reached prefill, and whose Cancel died with its link, has
 		// its deadline as the only exit there: keep it below the patience of the test.
 		if cutEvery > 0 {
@@ -74,18 +83,20 @@ func storm(t *testing.T, cutEvery int) {
 				}()
 			}
 			gateway(t, pre, dec)
-			want := oracle(q.Tokens, q.Params.MaxTokens, f.vocab)
-			for k, id := range dec.ids {
-				if k >= len(want) || id != want[k] {
-					t.Errorf("room %d: token %d is %d, want a prefix of %v", i, k, id, want)
+			said := make([]int, q.Choices())
+			for _, l := range dec.lines {
+				k := said[l.Choice]
+				if k >= len(want) || l.IDs[0] != want[k] {
+					t.Errorf("room %d, choice %d of %d: token %d is %d, want a prefix of %v", i, l.Choice, q.N, k, l.IDs[0], want)
 					break
 				}
+				said[l.Choice]++
 			}
 			key := "cut"
 			if dec.end != nil {
 				key = dec.end.Result().String()
-				if dec.end.Outcome == room.Success && len(dec.ids) != len(want) {
-					t.Errorf("room %d: success with %d of %d tokens", i, len(dec.ids), len(want))
+				if dec.end.Outcome == room.Success && len(dec.ids) != len(want)*q.Choices() {
+					t.Errorf("room %d: success with %d of %d tokens", i, len(dec.ids), len(want)*q.Choices())
 				}
 			}
 			mu.Lock()
