@@ -8,7 +8,6 @@ import (
 	"baton/engine/chat/jinja"
 	"baton/engine/chat/reply"
 	"baton/engine/tokenizer"
-	"baton/engine/weights/gguf"
 )
 
 // Bounds (C3). The template comes with the model and is trusted as the weights are: these bounds
@@ -52,6 +51,19 @@ type Template struct {
 	names    map[string]string // of special tokens, as templates call them
 	form     form
 	style    reply.Style
+	tools    *Template // for conversations with tools, if the model brings two; else nil
+
+	toolless   bool // it leaves out tools
+	callless   bool // it leaves out calls or their results
+	systemless bool // it leaves out a system message, or refuses it
+}
+
+// forWhich returns the template that renders a conversation.
+func (t *Template) forWhich(c Conversation) *Template {
+	if t.tools != nil && len(c.Tools) > 0 {
+		return t.tools
+	}
+	return t
 }
 
 // New compiles a template. t may be nil if only Render is used. The template is tried on one
@@ -81,15 +93,6 @@ func newTemplate(src string, t *tokenizer.Tokenizer, names map[string]string) (*
 	return tpl, nil
 }
 
-// FromGGUF compiles the template that a model file carries.
-func FromGGUF(f *gguf.File, t *tokenizer.Tokenizer) (*Template, error) {
-	src, ok := f.String("tokenizer.chat_template")
-	if !ok {
-		return nil, errors.New("chat: the model file has no key tokenizer.chat_template; ask it for completions instead")
-	}
-	return New(src, t)
-}
-
 // Render returns the prompt with the generation prompt as text, for display: contents may look
 // like special tokens in it, so encoding it again with special tokens is not safe (C1).
 func (t *Template) Render(msgs []Message) (string, error) {
@@ -114,7 +117,7 @@ func (t *Template) EncodeConversation(c Conversation) ([]int32, error) {
 
 // Prompt renders a conversation. An error that is a *Refused is the client's.
 func (t *Template) Prompt(c Conversation) (*Prompt, error) {
-	if t.tok == nil {
+	if t = t.forWhich(c); t.tok == nil {
 		return nil, errors.New("chat: this template has no tokenizer")
 	}
 	text, err := t.render(c)

@@ -13,4 +13,5 @@
 //	C2  without special tokens in it, Encode gives the tokens of Render
 //	C3  time and memory of a rendering are bounded, whatever the template and the conversation
 //	C4  the text is that of Hugging Face's apply_chat_template
+//	C5  no tool, call or result is left out in silence: a template that knows none gets them as text
 package chat

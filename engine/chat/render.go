@@ -36,6 +36,7 @@ const costly = "the model's chat template takes too long for this conversation"
 
 // render checks a conversation and renders it.
 func (t *Template) render(c Conversation) (jinja.Text, error) {
+	t = t.forWhich(c)
 	text, err := t.run(c, t.form)
 	var raised *jinja.Raised
 	var fault *jinja.Error
@@ -70,13 +71,21 @@ func (t *Template) run(c Conversation, f form) (jinja.Text, error) {
 	if err := c.arguments(vars); err != nil {
 		return jinja.Text{}, err
 	}
-	messages := make([]jinja.Value, len(c.Messages))
-	for i, m := range c.Messages {
-		messages[i] = m.value(f, c.ContinueFinal && i == len(c.Messages)-1)
+	spellTools, spellCalls := t.spelled(c)
+	turns, err := t.turns(c, spellTools && !f.trial, spellCalls && !f.trial)
+	if err != nil {
+		return jinja.Text{}, err
+	}
+	messages := make([]jinja.Value, len(turns))
+	for i, m := range turns {
+		messages[i] = m.value(f, c.ContinueFinal && i == len(turns)-1)
 	}
 	vars.Set("messages", jinja.NewList(messages...))
 	vars.Set("add_generation_prompt", jinja.Bool(!c.NoGenerationPrompt && !c.ContinueFinal))
 	for what, list := range map[string][]json.RawMessage{"tools": c.Tools, "documents": c.Documents} {
+		if spellTools && !f.trial && what == "tools" {
+			list = nil
+		}
 		v, err := objects(what, list)
 		if err != nil {
 			return jinja.Text{}, err
@@ -89,7 +98,7 @@ func (t *Template) run(c Conversation, f form) (jinja.Text, error) {
 	}
 	text, err := t.compiled.Render(vars, f.budget(size), now)
 	if err == nil && c.ContinueFinal {
-		return cutOpen(text)
+		return cutOpen(text, c.Messages[len(c.Messages)-1].Content)
 	}
 	return text, err
 }
@@ -138,15 +147,15 @@ func objects(what string, list []json.RawMessage) (jinja.Value, error) {
 }
 
 // value is a message as a template sees it.
-func (m *Message) value(f form, open bool) jinja.Value {
+func (t *turn) value(f form, open bool) jinja.Value {
+	m, content := &t.of, t.content
 	d := jinja.NewDict()
-	d.Set("role", jinja.Literal(m.Role))
-	content := jinja.Client(m.Content)
+	d.Set("role", jinja.Literal(t.role))
 	if open {
 		content = content.Append(jinja.Literal(openMark))
 	}
 	switch {
-	case f.emptyNone && m.Content == "" && len(m.ToolCalls) > 0:
+	case f.emptyNone && content.Len() == 0 && len(m.ToolCalls) > 0:
 		d.Set("content", jinja.None())
 	case f.parts:
 		part := jinja.NewDict()
@@ -199,8 +208,9 @@ func (c *ToolCall) value(f form) jinja.Value {
 // trims contents; no client can forge it, since it is looked for in what is not the client's.
 const openMark = "\U000F0000continue\U000F0000 "
 
-// cutOpen ends a prompt where the message to be continued ends.
-func cutOpen(text jinja.Text) (jinja.Text, error) {
+// cutOpen ends a prompt where the message to be continued ends. The message has to be whole, or
+// the reply would go on with something that nobody said.
+func cutOpen(text jinja.Text, content string) (jinja.Text, error) {
 	at, from := -1, 0
 	for s, client := range text.Parts() {
 		if i := strings.LastIndex(s, strings.TrimSpace(openMark)); i >= 0 && !client {
@@ -208,8 +218,8 @@ func cutOpen(text jinja.Text) (jinja.Text, error) {
 		}
 		from += len(s)
 	}
-	if at < 0 {
-		return jinja.Text{}, refuse("the model's chat template leaves out the end of the last message, so that it cannot be continued")
+	if at < 0 || !strings.Contains(text.String(), strings.TrimFunc(content, jinja.IsSpace)) {
+		return jinja.Text{}, refuse("the model's chat template leaves out some of the last message, so that it cannot be continued")
 	}
 	if strings.HasPrefix(text.String()[at:], openMark) {
 		return text.Slice(0, at), nil
@@ -223,7 +233,12 @@ const (
 	probeText = "Hello"
 	probeName = "probe_name"
 	probeArg  = "probe_argument"
+	probeTool = "probe_tool"
+	// probeResult is what a tool answers.
+	probeResult = "probe_result"
 )
+
+var probeTools = []json.RawMessage{[]byte(`{"type": "function", "function": {"name": "` + probeTool + `", "description": "", "parameters": {"type": "object", "properties": {}}}}`)}
 
 // try finds out which form the template wants, and whether it works at all.
 func (t *Template) try() error {
@@ -239,23 +254,42 @@ func (t *Template) try() error {
 		if s := text.String(); err2 == nil && strings.Contains(s, probeText) && !strings.Contains(s, "type") {
 			t.form.parts, err = true, nil
 		}
+		if err != nil { // one for tools need not do without
+			with := hello
+			with.Tools = probeTools
+			if _, err2 := t.run(with, form{trial: true}); err2 == nil {
+				err = nil
+			}
+		}
 		if err != nil {
 			return fmt.Errorf("chat: rendering the template: %w", err)
 		}
 	}
+	t.tryTools(hello.Messages[0])
+	system := Conversation{Messages: []Message{{Role: "system", Content: probeName}, hello.Messages[0]}}
+	text, err = t.run(system, form{trial: true, parts: t.form.parts})
+	t.systemless = err != nil || !strings.Contains(text.String(), probeName)
+	return nil
+}
+
+// tryTools finds out how the template wants calls, and whether it knows them and tools at all.
+func (t *Template) tryTools(hello Message) {
 	call := ToolCall{ID: "call12345", Name: probeName, Arguments: `{"` + probeArg + `": 1}`}
 	calls := Conversation{
-		Messages: []Message{hello.Messages[0], {Role: "assistant", ToolCalls: []ToolCall{call}}, {Role: "tool", Content: "1", Name: probeName, ToolCallID: call.ID}},
-		Tools:    []json.RawMessage{[]byte(`{"type": "function", "function": {"name": "probe", "description": "", "parameters": {"type": "object", "properties": {}}}}`)},
+		Messages: []Message{hello, {Role: "assistant", ToolCalls: []ToolCall{call}}, {Role: "tool", Content: probeResult, Name: probeName, ToolCallID: call.ID}},
+		Tools:    probeTools,
 	}
+	t.callless = true
 	for i := range 4 {
 		f := form{parts: t.form.parts, argsText: i&2 != 0, emptyNone: i&1 != 0, trial: true}
 		text, err := t.run(calls, f)
 		if s := text.String(); err == nil && strings.Contains(s, probeName) && strings.Contains(s, probeArg) {
-			t.form = f
+			t.form, t.callless = f, !strings.Contains(s, probeResult)
 			break
 		}
 	}
+	calls.Messages = calls.Messages[:1]
+	text, err := t.run(calls, form{parts: t.form.parts, trial: true})
+	t.toolless = err != nil || !strings.Contains(text.String(), probeTool)
 	t.form.trial = false
-	return nil
 }

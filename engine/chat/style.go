@@ -17,15 +17,20 @@ const (
 // for a conversation without arguments.
 func (t *Template) Reply() reply.Style { return t.style }
 
+// hermes says whether a template has its model write calls as JSON between <tool_call> and
+// </tool_call>. Others put XML between them.
+func hermes(src string) bool {
+	return strings.Contains(src, "<tool_call>") && !strings.Contains(src, "<function=") && !strings.Contains(src, "<arg_key>")
+}
+
+// llama says whether a template has its model write calls as Llama 3 does.
+func llama(src string) bool {
+	return strings.Contains(strings.ReplaceAll(src, `\"`, `"`), `{"name": function name, "parameters"`) || strings.Contains(src, "<|python_tag|>")
+}
+
 // styleOf reads from a template's source how its model replies.
 func (t *Template) styleOf(src string) (s reply.Style) {
-	plain := strings.ReplaceAll(src, `\"`, `"`)
-	switch {
-	case strings.Contains(plain, "<tool_call>") && !strings.Contains(plain, "<function=") && !strings.Contains(plain, "<arg_key>"):
-		s.Calls = reply.Hermes
-	case strings.Contains(plain, `{"name": function name, "parameters"`), strings.Contains(plain, "<|python_tag|>"):
-		s.Calls = reply.Llama
-	}
+	s.Calls = t.callsOf(src)
 	s.Thinks = strings.Contains(src, thinkOpen) || strings.Contains(src, thinkClose)
 	hello := Conversation{Messages: []Message{{Role: "user", Content: probeText}}}
 	if text, err := t.run(hello, form{parts: t.form.parts, trial: true}); s.Thinks && !errors.Is(err, jinja.ErrCostly) {

@@ -1,7 +1,8 @@
 """Writes what Hugging Face's transformers makes of chat templates, for the tests of engine/chat.
 
     python3 oracle.py TEMPLATES OUT     every *.jinja in TEMPLATES with every conversation below,
-                                        to OUT/renders.jsonl.gz, and the small sources to OUT/texts.jsonl
+                                        to OUT/renders.jsonl.gz, continued messages to OUT/continued.jsonl,
+                                        and the small sources to OUT/texts.jsonl
 
 Needs transformers and jinja2 (pip). A row holds the template's name, the conversation's, the
 variables as JSON, and the text, or the message of raise_exception, or that rendering fails.
@@ -11,7 +12,7 @@ TEMPLATES=DIR go test ./engine/chat/jinja, where DIR holds *.jinja and their ren
 import datetime, glob, gzip, json, os, sys
 from jinja2 import TemplateError
 from jinja2.exceptions import SecurityError, TemplateRuntimeError, UndefinedError
-from transformers.utils.chat_template_utils import _compile_jinja_template
+from transformers.utils.chat_template_utils import _compile_jinja_template, render_jinja_template
 
 NOW = datetime.datetime(2026, 3, 7, 9, 5, 4)
 u = lambda c, **k: {"role": "user", "content": c, **k}
@@ -82,6 +83,20 @@ def render(src, v):
         return {"refused": str(raised[0])} if raised else {"error": type(e).__name__ + ": " + str(e)}
 
 
+CONTINUED = {  # conversations whose last message is continued
+    "word": [u("Hi"), a("Once upon")], "blank": [u("Hi"), a("Once upon ")], "lines": [s("x"), u("Hi"), a("\nOnce\n\n")],
+    "user": [u("Hello, my na")], "thought": [u("Hi"), a("<think>\nhm")], "said": [u("Hi"), a("<think>\nhm\n</think>\n\nSo")],
+    "twice": [u("So"), a("So"), u("So"), a("So")], "special": [u("Hi"), a(SPECIAL)],
+}
+
+
+def continued(src, messages):
+    try:
+        return {"text": render_jinja_template([messages], chat_template=src, continue_final_message=True, **TOKENS)[0][0]}
+    except Exception as e:
+        return {"error": type(e).__name__}
+
+
 TEXTS = json.load(open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "texts.json")))
 if __name__ == "__main__":
     where, out = sys.argv[1:3]
@@ -92,6 +107,12 @@ if __name__ == "__main__":
                 v = {"tools": None, "documents": None, "add_generation_prompt": True, **TOKENS, **v}
                 row = {"template": os.path.basename(path)[:-6], "name": name, "vars": v, **render(src, v)}
                 f.write((json.dumps(row) + "\n").encode())
+    with open(os.path.join(out, "continued.jsonl"), "w") as f:
+        for path in sorted(glob.glob(os.path.join(where, "*.jinja"))):
+            src = open(path, newline="").read()
+            for name, messages in CONTINUED.items():
+                if "strftime_now" not in src:
+                    f.write(json.dumps({"template": os.path.basename(path)[:-6], "name": name, "messages": messages, **continued(src, messages)}) + "\n")
     with open(os.path.join(out, "texts.jsonl"), "w") as f:
         v = {"messages": [u("x")], "tools": T, "s": "a-b c-d \u00e9", "l": [3, 1, 2], "d": {"b": 1, "a": [1, 2.5, None, True, "x'"]}, **TOKENS}
         f.write(json.dumps({"vars": v}) + "\n")

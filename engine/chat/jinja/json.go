@@ -96,6 +96,17 @@ func readNumber(s string) Value {
 	return float{f, true}
 }
 
+// JSON writes a value as the filter tojson does without arguments.
+func JSON(v Value) (Text, error) {
+	r := &run{left: Budget{Steps: 1 << 24, Bytes: 1 << 30}}
+	var b builder
+	s := jsonStyle{comma: ", ", key: ": "}
+	if err := s.write(r, &b, v, 0); err != nil {
+		return Text{}, err
+	}
+	return b.text(), nil
+}
+
 // jsonStyle is how json.dumps writes.
 type jsonStyle struct {
 	indent     string
