@@ -28,4 +28,8 @@ type Options struct {
 	Names []string
 	// One: only the first call is one (parallel_tool_calls false), what follows it is content.
 	One bool
+	// Whole: a call is put out when all of it is there, and one that ends too early or is no JSON
+	// is content, all of it. Without it, arguments are put out as they come, and where they break
+	// the call has ended, and what follows is content.
+	Whole bool
 }

@@ -1,0 +1,50 @@
+package reply
+
+import (
+	"encoding/json"
+	"slices"
+
+	"baton/engine/grammar"
+)
+
+// Tool is a function that may be called.
+type Tool struct {
+	Name       string
+	Parameters json.RawMessage // JSON schema of the arguments; nil: any object
+}
+
+// grammarCallsMax is how many calls a grammar lets a reply have: an agent's step has a few.
+const grammarCallsMax = 8
+
+// Grammar is the form of a reply that is calls of these tools and nothing else, at least one, and
+// with one set exactly one. Thoughts are not in it. It is nil of a style without calls.
+func (s Style) Grammar(tools []Tool, one bool) *grammar.Spec {
+	var calls [][]grammar.Part
+	var again [][]grammar.Part
+	for _, t := range tools {
+		schema := t.Parameters
+		if schema == nil {
+			schema = json.RawMessage(`{"type":"object"}`)
+		}
+		name, err := json.Marshal(t.Name)
+		if err != nil { // a string always prints
+			panic("reply: " + err.Error())
+		}
+		var call []grammar.Part
+		switch s.Calls {
+		case Hermes:
+			call = []grammar.Part{{Text: callOpen + "\n" + `{"name": ` + string(name) + `, "arguments": `}, {Schema: schema}, {Text: "}\n" + callClose}}
+		case Llama:
+			call = []grammar.Part{{Text: `{"name": ` + string(name) + `, "parameters": `}, {Schema: schema}, {Text: "}"}}
+		default:
+			return nil
+		}
+		calls = append(calls, call)
+		again = append(again, slices.Concat([]grammar.Part{{Text: "\n"}}, call))
+	}
+	spec := &grammar.Spec{Kind: grammar.KindSequence, Parts: []grammar.Part{{Any: calls}}}
+	if s.Calls == Hermes && !one {
+		spec.Parts = append(spec.Parts, grammar.Part{Any: again, Max: grammarCallsMax - 1})
+	}
+	return spec
+}
