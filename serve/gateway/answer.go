@@ -33,7 +33,7 @@ func (c *clientRequest) begin() spoken {
 	if style == (reply.Style{}) {
 		return s
 	}
-	o := reply.Options{One: c.parsed.OneCall}
+	o := reply.Options{One: c.parsed.OneCall, Whole: !c.parsed.Stream}
 	for _, t := range c.parsed.Tools {
 		o.Names = append(o.Names, t.Name)
 	}

@@ -47,30 +47,24 @@ const (
 // thinks before: thoughts stay free. A call that has to come is in the model's own form, and where
 // calls may come beside a form, an answer is one or the other.
 func constrain(r *openai.Request, style reply.Style) *openai.Error {
-	if r.ToolUse < openai.ToolRequired && r.Params.Grammar == nil {
-		return nil
+	calls := r.ToolUse != openai.ToolNone && len(r.Tools) > 0
+	if calls && style.Calls == reply.NoCalls {
+		return refusal("tools", openai.CodeUnsupported, "how this model writes calls is not known, its chat template does not say; leave them out, or send tool_choice none")
+	}
+	must := r.ToolUse >= openai.ToolRequired
+	form := r.Params.Grammar
+	if form == nil && !must || form != nil && !calls && !style.Thinks && !style.Open {
+		return nil // nothing is asked for, or it holds as it was read, and found good
 	}
 	var ways [][]grammar.Part // of which the answer takes one
-	loose, param := false, r.FormatParam
-	if r.Params.Grammar != nil && r.ToolUse < openai.ToolRequired {
-		ways, loose = append(ways, partsOf(r.Params.Grammar)), r.Params.Grammar.Loose
+	spec, param := &grammar.Spec{Kind: grammar.KindSequence}, "tools"
+	if form != nil && !must {
+		ways, param, spec.Loose = append(ways, partsOf(form)), r.FormatParam, form.Loose
 	}
-	if calls := r.ToolUse != openai.ToolNone && len(r.Tools) > 0; calls {
-		spec, err := callsOf(r, style)
-		switch {
-		case err != nil:
-			return err
-		case spec != nil:
-			ways, loose = append(ways, partsOf(spec)), loose || spec.Loose
-		}
-		if param == "" {
-			param = "tools"
-		}
+	if calls {
+		ways = append(ways, callsOf(r, style).Parts)
 	}
-	spec := &grammar.Spec{Kind: grammar.KindSequence, Loose: loose, Parts: thinking(ways, style)}
-	if len(spec.Parts) == 1 && len(ways) == 1 && r.Params.Grammar != nil && r.ToolUse < openai.ToolRequired {
-		spec = r.Params.Grammar // as it was read, and found good
-	}
+	spec.Parts = thinking(ways, style)
 	if message := spec.Validate(); message != "" {
 		return refusal(param, openai.CodeValue, message)
 	}
@@ -113,8 +107,13 @@ func partsOf(s *grammar.Spec) []grammar.Part {
 	return s.Parts
 }
 
-// callsOf is the form of the calls that a request asks for or allows. Of a model that writes none
-// it is nil, unless there has to be one.
-func callsOf(r *openai.Request, style reply.Style) (*grammar.Spec, *openai.Error) {
-	return nil, nil
+// callsOf is the form of the calls that a request asks for or allows.
+func callsOf(r *openai.Request, style reply.Style) *grammar.Spec {
+	var tools []reply.Tool
+	for _, t := range r.Tools {
+		if r.ToolUse != openai.ToolNamed || t.Name == r.ToolName {
+			tools = append(tools, reply.Tool{Name: t.Name, Parameters: t.Parameters})
+		}
+	}
+	return style.Grammar(tools, r.OneCall || r.ToolUse == openai.ToolNamed)
 }
