@@ -383,6 +383,9 @@ func (w *World) stepDoneD(n *node) {
 		r := d.rooms[it.Room]
 		req := &w.reqs[r.leg.req]
 		x := decode.Result{Room: it.Room, Branch: it.Branch, OK: ok}
+		if !it.Prefill && it.Branch == 0 && it.To%room.BlockTokens == 0 && !w.plan.keyless {
+			x.Key = req.prompt.key(req.tokens, r.said[0], int(it.To))
+		}
 		switch {
 		case !ok:
 			d.pool.spoil(int(it.From), int(it.To), it.Blocks)
@@ -394,9 +397,6 @@ func (w *World) stepDoneD(n *node) {
 		default:
 			said := r.said[it.Branch]
 			made := len(said)
-			if it.Branch == 0 && it.To%room.BlockTokens == 0 && !w.plan.keyless {
-				x.Key = req.prompt.key(req.tokens, said, int(it.To))
-			}
 			token := sampled(d.pool.decodeToken(said[made-1], int(it.From), it.Blocks), made, int(it.Branch))
 			r.said[it.Branch] = append(said, token)
 			x.Finished = req.finished(token, made+1)

@@ -335,6 +335,13 @@ func (p *plan) faults(r *rng) {
 			p.choices = append(p.choices, choice{kind: stepFail, at: near.at + r.span(0, 5*time.Millisecond), a: a})
 		}
 	}
+	if also := rng(mix(p.seed ^ 0x0bad)); also.n(3) == 0 { // or in one that generates
+		a := d + also.n(nodes-d)
+		for range 4 {
+			near := p.choices[also.n(came)]
+			p.choices = append(p.choices, choice{kind: stepFail, at: near.at + also.span(0, 8*time.Millisecond), a: a})
+		}
+	}
 	if p.weather >= rough && r.n(3) == 0 { // PROMPT cannot hold then: a leg may wait for its deadline
 		for range 3 {
 			p.choices = append(p.choices, choice{kind: mute, at: r.span(0, faultsUntil), a: r.n(g), b: someW(), lasts: never})
