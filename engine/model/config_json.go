@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"baton/engine/weights"
 	"baton/engine/weights/gguf"
 	"baton/engine/weights/safetensors"
 )
@@ -112,9 +113,12 @@ func (k *fields) float(name string, v *float64, most, def float64) float64 {
 func is(b *bool) bool { return b != nil && *b }
 
 // readJSON reads the hyper-parameters of a directory as transformers writes it.
-func readJSON(d *safetensors.Dir) (Config, error) {
+func readJSON(d *safetensors.Dir) (Config, error) { return parseConfig(d.Config(), d) }
+
+// parseConfig is readJSON of a config.json and the tensors beside it.
+func parseConfig(b []byte, f weights.File) (Config, error) {
 	var h hfConfig
-	if err := json.Unmarshal(d.Config(), &h); err != nil {
+	if err := json.Unmarshal(b, &h); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
 			return Config{}, fmt.Errorf("model: config.json: %s is a %s, want %s", wrong.Field, wrong.Value, wrong.Type)
@@ -146,7 +150,7 @@ func readJSON(d *safetensors.Dir) (Config, error) {
 	}
 	c.HeadDim = k.count("head_dim", h.HeadDim, headDimMax, fam.headDim)
 	c.RopeDim = c.HeadDim
-	h.optional(k, &c, d)
+	h.optional(k, &c, f)
 	h.angles(k, &c)
 	h.sliding(k, &c)
 	if k.err != nil {
@@ -184,7 +188,7 @@ func (h *hfConfig) family() (family, error) {
 }
 
 // optional reads what an architecture has and others have not.
-func (h *hfConfig) optional(k *fields, c *Config, d *safetensors.Dir) {
+func (h *hfConfig) optional(k *fields, c *Config, f weights.File) {
 	act, name, want := h.Act, "hidden_act", "silu"
 	if c.Arch == "gemma3" {
 		act, name, want = h.Activation, "hidden_activation", "gelu_pytorch_tanh"
@@ -192,7 +196,7 @@ func (h *hfConfig) optional(k *fields, c *Config, d *safetensors.Dir) {
 	if act != nil && *act != want {
 		k.fail("%s is %.40q, want %s", name, *act, want)
 	}
-	_, head := d.Tensor("lm_head.weight")
+	_, head := f.Tensor("lm_head.weight")
 	c.Tied = !head
 	if c.Arch == "gemma3" {
 		c.Tied = true
@@ -210,7 +214,7 @@ func (h *hfConfig) optional(k *fields, c *Config, d *safetensors.Dir) {
 	c.GELU, c.PostNorms, c.NormShift = true, true, 1
 	c.EmbedScale = float32(math.Sqrt(float64(c.Width)))
 	// transformers keeps the constant in the type of the weights, and training did.
-	if t, ok := d.Tensor("model.embed_tokens.weight"); ok {
+	if t, ok := f.Tensor("model.embed_tokens.weight"); ok {
 		c.EmbedScale = roundedTo(t.Type, c.EmbedScale)
 	}
 	c.AttnScale = float32(1 / math.Sqrt(k.float("query_pre_attn_scalar", h.QueryScalar, capMax, 256)))
