@@ -1,7 +1,7 @@
 package checkpoint
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 
 	"baton/engine/chat"
@@ -66,10 +66,8 @@ func (c *Checkpoint) readGGUF(f *gguf.File) (err error) {
 	if c.Tokenizer, err = tokenizer.FromGGUF(f); err != nil {
 		return err
 	}
-	if f.Kind("tokenizer.chat_template") != "" {
-		c.Template, err = chat.FromGGUF(f, c.Tokenizer)
-	}
-	return err
+	c.Template, err = chat.FromGGUF(f, c.Tokenizer)
+	return withoutTemplate(err)
 }
 
 // Names of the files that a directory may have beside its weights, as transformers writes them.
@@ -101,47 +99,16 @@ func (c *Checkpoint) readDir(d *safetensors.Dir) (err error) {
 	if c.Tokenizer, err = tokenizer.FromJSON(words, tokens, generation, d.Config()); err != nil {
 		return err
 	}
-	src := string(jinja)
-	if jinja == nil {
-		if src, err = template(tokens); err != nil {
-			return fmt.Errorf("%s: %w", tokenConfig, err)
-		}
-	}
-	if src != "" {
-		c.Template, err = chat.New(src, c.Tokenizer)
-	}
-	return err
+	c.Template, err = chat.FromConfig(tokens, jinja, c.Tokenizer)
+	return withoutTemplate(err)
 }
 
-// template finds the chat template in tokenizer_config.json: one text, or a list of named ones of
-// which the one for plain chats is called default. "" if there is none.
-func template(config []byte) (string, error) {
-	if config == nil {
-		return "", nil
+// withoutTemplate takes a model that has none for what it is.
+func withoutTemplate(err error) error {
+	if errors.Is(err, chat.ErrNone) {
+		return nil
 	}
-	var c struct {
-		Template json.RawMessage `json:"chat_template"`
-	}
-	if err := json.Unmarshal(config, &c); err != nil {
-		return "", err
-	}
-	if s := string(c.Template); s == "" || s == "null" {
-		return "", nil
-	}
-	var one string
-	if json.Unmarshal(c.Template, &one) == nil {
-		return one, nil
-	}
-	var named []struct{ Name, Template string }
-	if err := json.Unmarshal(c.Template, &named); err != nil {
-		return "", fmt.Errorf("chat_template: want a text or a list of names and templates: %w", err)
-	}
-	for _, n := range named {
-		if n.Name == "default" {
-			return n.Template, nil
-		}
-	}
-	return "", nil
+	return err
 }
 
 // Load repacks the weights. The checkpoint stays open until the model is closed.

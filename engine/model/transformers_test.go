@@ -212,6 +212,30 @@ func TestEveryArchitectureKeepsTheBitsOfARow(t *testing.T) {
 	}
 }
 
+// TestNoArchitectureAllocatesInAStep is M3 for all of them.
+func TestNoArchitectureAllocatesInAStep(t *testing.T) {
+	for _, name := range tinyNames(t) {
+		g := readTiny(t, name)
+		m := openTiny(t, openDir(t, name), Options{Threads: 1})
+		kv := pool(t, m, 4)
+		r := m.NewRunner(kv)
+		items := []Item{{Tokens: g.IDs[:60], Table: table(0, 4), Want: true}}
+		if err := r.Step(items); err != nil {
+			t.Fatal(err)
+		}
+		items[0].Tokens, items[0].Pos = g.IDs[60:61], 60
+		if n := testing.AllocsPerRun(20, func() {
+			if err := r.Step(items); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("%s: %v allocations in a step", name, n)
+		}
+		r.Close()
+		kv.Close()
+	}
+}
+
 // beside decodes the last token of ids in a step with a chunk of another sequence.
 func beside(t *testing.T, m *Model, ids []int32) []float32 {
 	t.Helper()
