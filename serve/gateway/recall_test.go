@@ -126,6 +126,17 @@ func (r *rig) nothingHeld() {
 	}
 }
 
+// leaveWithin asks and leaves when so many microseconds are over, wherever the answer is.
+func (r *rig) leaveWithin(us int, body string) {
+	ctx, leave := context.WithTimeout(r.Context(), time.Duration(us)*time.Microsecond)
+	defer leave()
+	req, _ := http.NewRequestWithContext(ctx, "POST", r.url+"/v1/chat/completions", strings.NewReader(body))
+	if resp, err := r.server.Client().Do(req); err == nil {
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
+}
+
 // Clients that leave at any moment leave nothing behind, and those that stay get their answer.
 func TestAStormOfLeavingClientsForgetsNothing(t *testing.T) {
 	r := newRecallRig(t, RolePrefill, RoleDecode)
@@ -144,13 +155,7 @@ func TestAStormOfLeavingClientsForgetsNothing(t *testing.T) {
 					}
 					continue
 				}
-				ctx, leave := context.WithTimeout(t.Context(), time.Duration(rnd.IntN(20_000))*time.Microsecond)
-				req, _ := http.NewRequestWithContext(ctx, "POST", r.url+"/v1/chat/completions", strings.NewReader(recallBody(p, turn.Question, true)))
-				if resp, err := r.server.Client().Do(req); err == nil {
-					io.Copy(io.Discard, resp.Body)
-					resp.Body.Close()
-				}
-				leave()
+				r.leaveWithin(rnd.IntN(20_000), recallBody(p, turn.Question, true))
 			}
 		})
 	}
