@@ -72,7 +72,27 @@ func archTables() []*table {
 	if x.HasAVX512VNNI && x.HasAVX512BF16 {
 		tables = append(tables, pairsTable(*tables[2]))
 	}
+	if x.HasAVX512VNNI && x.HasAMXTile && x.HasAMXBF16 {
+		if t, err := amxTable(*tables[2]); err != nil {
+			notes = append(notes, "level amx is not used: "+err.Error())
+		} else {
+			tables = append(tables, t)
+		}
+	}
 	return tables
+}
+
+// amxTable adds matrix tiles, if the system lets this process use them and they multiply as they should.
+func amxTable(below table) (*table, error) {
+	if err := tilePermission(); err != nil {
+		return nil, err
+	}
+	t := tiles{product: tileProductAMX, round: roundPairsAVX512}
+	t.widen[Q8_0], t.widen[Q4_0], t.widen[Q4_1] = widenQ8AVX512, widenQ40AVX512, widenQ41AVX512
+	if err := checkTiles(&t); err != nil {
+		return nil, err
+	}
+	return tileTable(below, t), nil
 }
 
 // avx512Table replaces what AVX-512 does better. Products with int8 stay: without VNNI they need 16-bit steps and

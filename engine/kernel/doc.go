@@ -26,6 +26,9 @@
 //	bf16     bfloat16 weights, and attention over bfloat16 pages, by VDPBF16PS: activations, queries and probabilities
 //	         are rounded to bfloat16 there. The default on AMD, where it is twice as fast; on Intel it is not, and vnni
 //	         is the default.
+//	amx      as vnni for tokens that are generated; for those of prompts (Input.Tile) products with all weights but
+//	         float32 in matrix tiles of bfloat16. Used where the system permits it and a product of a few tiles is
+//	         right; Notes has the reason if not.
 //
 // Weights and pages in float32 are multiplied in float32 at every level.
 //
@@ -33,7 +36,8 @@
 //
 //	K1  For one row and one token a result has the same bits whatever the number of tokens in the call, the way the
 //	    panels are split and the number of threads, within one level. Every variant of a kernel therefore adds in the
-//	    same order into the same number of partial sums. The same holds for Attend against AttendChunk.
+//	    same order into the same number of partial sums. The same holds for Attend against AttendChunk. A level with
+//	    tiles is two families in one: those tokens that Input.Tile names, and all others.
 //	K2  Products with quantised weights (Q8_0, Q4_0, Q4_1) have the same bits at every level, generic included:
 //	    the sums inside a block of 32 are integers, and what follows is multiplied and added without fusing.
 //	K3  A kernel reads and writes no byte outside the slices that it was given (prefetches do not count, they cannot

@@ -44,6 +44,8 @@ type Input struct {
 	f32     []float32 // [n*cols]
 	q8      []byte    // [n*cols/32*48]
 	b16     []byte    // [n*cols*2]
+	tiled   int       // the first tokens are in tiles
+	tile    []byte    // [tiled/16, up to an even number][cols/32][16][32] bfloat16
 }
 
 // Tokens returns the number of tokens that Reset was told.
@@ -58,7 +60,7 @@ func (in *Input) Reset(n, cols int, forms Form) {
 	if n < 0 || n > MaxTokens || cols <= 0 || cols > MaxDim || cols%BlockCols != 0 {
 		panic(fmt.Sprintf("kernel: input of %d tokens and %d columns; at most %d tokens, and columns in multiples of %d", n, cols, MaxTokens, BlockCols))
 	}
-	in.n, in.cols, in.forms = n, cols, forms
+	in.n, in.cols, in.forms, in.tiled = n, cols, forms, 0
 	if forms&FormF32 != 0 {
 		in.f32 = Sized(in.f32, n*cols)
 	}
@@ -75,6 +77,7 @@ func (in *Input) Free() {
 	Free(in.f32)
 	Free(in.q8)
 	Free(in.b16)
+	Free(in.tile)
 	*in = Input{}
 }
 
@@ -93,6 +96,10 @@ func (in *Input) SetRange(x []float32, ldx, lo, hi int) {
 			for b := 0; b < len(row); b += f32BlockCols {
 				*(*[f32BlockCols]float32)(dst[b*c+at*f32BlockCols:]) = [f32BlockCols]float32(row[b:])
 			}
+		}
+		if j < in.tiled {
+			in.tileRow(j, row)
+			continue // weights in F32 have their form, no others are multiplied with it
 		}
 		if in.forms&FormQ8 != 0 {
 			blocks := in.cols / BlockCols

@@ -16,13 +16,14 @@ const (
 	AVX512  Level = 30 // AVX-512 F, BW, VL and DQ
 	VNNI    Level = 40 // AVX512 and VNNI: int8 dot products
 	Pairs   Level = 50 // VNNI and AVX512_BF16: bfloat16 dot products, which round activations to bfloat16
+	AMX     Level = 60 // VNNI, and bfloat16 matrix tiles for the tokens of prompts (see Input.Tile)
 )
 
 // levelNames holds every level that this build could know, lowest first.
 var levelNames = []struct {
 	level Level
 	name  string
-}{{Generic, "generic"}, {AVX2, "avx2"}, {AVX512, "avx512"}, {VNNI, "vnni"}, {Pairs, "bf16"}}
+}{{Generic, "generic"}, {AVX2, "avx2"}, {AVX512, "avx512"}, {VNNI, "vnni"}, {Pairs, "bf16"}, {AMX, "amx"}}
 
 // String returns the name that KERNELS accepts.
 func (l Level) String() string {
@@ -61,12 +62,19 @@ var (
 // bestTable returns the highest level, except that Pairs is for processors where its instruction is faster than what
 // it replaces: on Intel's it has half the rate of float32 FMA per column, on AMD's twice.
 func bestTable() *table {
-	best := tables[len(tables)-1]
-	if best.level == Pairs && !fastPairs() {
-		best = tables[len(tables)-2]
+	for i := len(tables) - 1; i > 0; i-- {
+		if tables[i].level != Pairs || fastPairs() {
+			return tables[i]
+		}
 	}
-	return best
+	return tables[0]
 }
+
+// notes are the reasons why levels that the processor has are not in use.
+var notes []string
+
+// Notes returns, for the log, why a level that this processor has is not in use; mostly nothing.
+func Notes() []string { return notes }
 
 func useEnv(name string) error {
 	if name == "" {

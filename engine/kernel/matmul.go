@@ -18,6 +18,8 @@ type table struct {
 	roundPairs func(dst unsafe.Pointer, x *float32, blocks, stride int)
 	pairs      bool
 
+	tile *tiles // of a level that has them
+
 	rmsNorm     func(dst, x, w []float32, eps float32)
 	ropeHalf    func(x, cos, sin []float32)
 	ropePairs   func(x, cos, sin []float32)
@@ -74,25 +76,33 @@ func MatMul(y []float32, ldy int, w *Matrix, in *Input, p0, p1 int) {
 	}
 	blocks := w.Cols / BlockCols
 	mm := active.mm[w.Format]
+	first := 0 // token that is not in tiles
+	if in.tiled > 0 && w.Format != F32 {
+		tileMatMul(y, ldy, w, in, p0, p1)
+		first = in.tiled
+	}
 	// A run of panels stays in the second-level cache while every group of tokens passes by.
 	run := max(1, runBytes/w.panelBytes())
 	for p := p0; p < p1; p += run {
 		end := min(p+run, p1)
-		for j := 0; j < in.n; j += groupTokens {
-			c := min(groupTokens, in.n-j)
+		for j := first / groupTokens * groupTokens; j < in.n; j += groupTokens {
+			c, at := min(groupTokens, in.n-j), max(0, first-j)
+			if at == c {
+				continue
+			}
 			call := mmCall{kb: blocks, ldy: 4 * ldy}
 			switch form {
 			case FormF32:
-				call.x, call.xs = unsafe.Pointer(&in.f32[j*in.cols]), c*f32BlockCols*4
+				call.x, call.xs = unsafe.Pointer(&in.f32[j*in.cols+at*f32BlockCols]), c*f32BlockCols*4
 			case FormBF16:
-				call.x, call.xs = unsafe.Pointer(&in.b16[j*in.cols*2]), c*b16TokenBytes
+				call.x, call.xs = unsafe.Pointer(&in.b16[j*in.cols*2+at*b16TokenBytes]), c*b16TokenBytes
 			default:
-				call.x, call.xs = unsafe.Pointer(&in.q8[j*blocks*q8TokenBytes]), c*q8TokenBytes
+				call.x, call.xs = unsafe.Pointer(&in.q8[(j*blocks+at)*q8TokenBytes]), c*q8TokenBytes
 			}
 			step := max(1, unitsMax/(blocks*c))
 			for q := p; q < end; q += step {
-				call.w, call.y, call.np = w.panel(q), &y[j*ldy+q*PanelRows], min(step, end-q)
-				mm(call, c)
+				call.w, call.y, call.np = w.panel(q), &y[(j+at)*ldy+q*PanelRows], min(step, end-q)
+				mm(call, c-at)
 			}
 		}
 	}

@@ -1206,6 +1206,18 @@ func mmQ41AVX2x4(w unsafe.Pointer, x unsafe.Pointer, y *float32, kb int, np int,
 func quantiseAVX2(dst unsafe.Pointer, x *float32, blocks int, stride int)
 
 //go:noescape
+func tileProductAMX(a unsafe.Pointer, b unsafe.Pointer, c unsafe.Pointer, kb int, astride int, bstride int, acc int, ldc int)
+
+//go:noescape
+func widenQ8AVX512(dst unsafe.Pointer, src unsafe.Pointer, kb int)
+
+//go:noescape
+func widenQ40AVX512(dst unsafe.Pointer, src unsafe.Pointer, kb int)
+
+//go:noescape
+func widenQ41AVX512(dst unsafe.Pointer, src unsafe.Pointer, kb int)
+
+//go:noescape
 func rmsNormAVX2(dst *float32, x *float32, w *float32, n int, eps float32)
 
 //go:noescape

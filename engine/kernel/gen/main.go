@@ -33,6 +33,7 @@ func outputs() map[string][]byte {
 		"float_amd64.s":  floatKernels,
 		"attend_amd64.s": attendKernels,
 		"page8_amd64.s":  pageKernelsQ8,
+		"tile_amd64.s":   tileKernels,
 		"vec_amd64.s":    vecKernels,
 	} {
 		f := newFile(name)
