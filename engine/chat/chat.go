@@ -40,7 +40,10 @@ var roles = []string{"system", "developer", "user", "assistant", "tool", "functi
 
 // Refused says that the template (raise_exception) or a bound refuses the conversation: the
 // client's error, not the server's.
-type Refused struct{ Reason string }
+type Refused struct {
+	Reason string
+	Field  string // of the client's that is wrong, by its name on the wire; "": messages, or all together
+}
 
 func (r *Refused) Error() string { return "chat: " + r.Reason }
 

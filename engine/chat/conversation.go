@@ -59,7 +59,12 @@ type Prompt struct {
 	Reply reply.Style
 }
 
-func refuse(format string, args ...any) error { return &Refused{fmt.Sprintf(format, args...)} }
+func refuse(format string, args ...any) error { return &Refused{Reason: fmt.Sprintf(format, args...)} }
+
+// refuseField is refuse of one field.
+func refuseField(field, format string, args ...any) error {
+	return &Refused{fmt.Sprintf(format, args...), field}
+}
 
 // check bounds a conversation and returns the bytes of all that the client brought.
 func (c *Conversation) check() (size int, err error) {
@@ -81,20 +86,20 @@ func (c *Conversation) check() (size int, err error) {
 	}
 	for what, list := range map[string][]json.RawMessage{"tools": c.Tools, "documents": c.Documents} {
 		if len(list) > ToolsMax {
-			return 0, refuse("the conversation has %d %s, allowed are %d", len(list), what, ToolsMax)
+			return 0, refuseField(what, "the conversation has %d %s, allowed are %d", len(list), what, ToolsMax)
 		}
 		for _, raw := range list {
 			size += len(raw)
 		}
 	}
 	if len(c.Kwargs) > kwargsBytes {
-		return 0, refuse("the template's arguments have %d bytes, allowed are %d", len(c.Kwargs), kwargsBytes)
+		return 0, refuseField("chat_template_kwargs", "the template's arguments have %d bytes, allowed are %d", len(c.Kwargs), kwargsBytes)
 	}
 	if size += len(c.Kwargs); size > outputBytesMax {
 		return 0, refuse("the contents have %d bytes, allowed are %d", size, outputBytesMax)
 	}
 	if c.ContinueFinal && c.Messages[len(c.Messages)-1].Content == "" {
-		return 0, refuse("the last message is to be continued and has no content")
+		return 0, refuseField("continue_final_message", "the last message is to be continued and has no content")
 	}
 	return size, nil
 }

@@ -42,7 +42,7 @@ func (t *Template) render(c Conversation) (jinja.Text, error) {
 	var fault *jinja.Error
 	switch {
 	case errors.Is(err, jinja.ErrCostly):
-		return text, &Refused{costly}
+		return text, &Refused{Reason: costly}
 	case errors.As(err, &raised) && raised.Message == "":
 		return text, refuse("the model's chat template refuses the conversation")
 	case errors.As(err, &raised):
@@ -110,16 +110,16 @@ func (c *Conversation) arguments(vars *jinja.Dict) error {
 	}
 	v, err := jinja.FromJSON(c.Kwargs)
 	if err != nil {
-		return refuse("the template's arguments are no JSON: %v", err)
+		return refuseField("chat_template_kwargs", "the template's arguments are no JSON: %v", err)
 	}
 	d, ok := v.(*jinja.Dict)
 	if !ok {
-		return refuse("the template's arguments are no JSON object")
+		return refuseField("chat_template_kwargs", "the template's arguments are no JSON object")
 	}
 	for _, name := range d.Keys() {
 		for _, r := range reserved {
 			if name == r {
-				return refuse("the template's argument %q is set by the server; leave it out", name)
+				return refuseField("chat_template_kwargs", "the template's argument %q is set by the server; leave it out", name)
 			}
 		}
 	}
@@ -136,10 +136,10 @@ func objects(what string, list []json.RawMessage) (jinja.Value, error) {
 	for i, raw := range list {
 		v, err := jinja.FromJSON(raw)
 		if err != nil {
-			return nil, refuse("%s[%d] is no JSON: %v", what, i, err)
+			return nil, refuseField(what, "%s[%d] is no JSON: %v", what, i, err)
 		}
 		if _, ok := v.(*jinja.Dict); !ok {
-			return nil, refuse("%s[%d] is no JSON object", what, i)
+			return nil, refuseField(what, "%s[%d] is no JSON object", what, i)
 		}
 		out[i] = v
 	}
@@ -219,7 +219,7 @@ func cutOpen(text jinja.Text, content string) (jinja.Text, error) {
 		from += len(s)
 	}
 	if at < 0 || !strings.Contains(text.String(), strings.TrimFunc(content, jinja.IsSpace)) {
-		return jinja.Text{}, refuse("the model's chat template leaves out some of the last message, so that it cannot be continued")
+		return jinja.Text{}, refuseField("continue_final_message", "the model's chat template leaves out some of the last message, so that it cannot be continued")
 	}
 	if strings.HasPrefix(text.String()[at:], openMark) {
 		return text.Slice(0, at), nil

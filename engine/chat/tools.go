@@ -83,11 +83,11 @@ func spellTools(c Conversation) (jinja.Text, error) {
 	for i, raw := range c.Tools {
 		v, err := jinja.FromJSON(raw)
 		if err != nil {
-			return head, refuse("tools[%d] is no JSON: %v", i, err)
+			return head, refuseField("tools", "tools[%d] is no JSON: %v", i, err)
 		}
 		text, err := jinja.JSON(v)
 		if err != nil {
-			return head, refuse("tools[%d]: %v", i, err)
+			return head, refuseField("tools", "tools[%d]: %v", i, err)
 		}
 		head = head.Append(jinja.Literal("\n")).Append(text)
 	}

@@ -136,3 +136,23 @@ func TestAStormOverAllFeaturesForgetsNothing(t *testing.T) {
 	r.quiet()
 	r.nothingHeld()
 }
+
+// What the model's template refuses is named with its field.
+func TestWhatTheTemplateRefusesIsNamed(t *testing.T) {
+	r := newRecallRig(t, RoleUnified)
+	const one = `{"messages":[{"role":"user","content":"x"}`
+	for body, want := range map[string]string{
+		one + `],"chat_template_kwargs":{"messages":[]}}`:                                                            "chat_template_kwargs",
+		one + `,{"role":"assistant","content":""}],"continue_final_message":true}`:                                   "continue_final_message",
+		`{"messages":[` + strings.Repeat(`{"role":"user","content":"x"},`, 4096) + `{"role":"user","content":"x"}]}`: "messages",
+	} {
+		for _, path := range []string{"/v1/chat/completions", "/tokenize"} {
+			var e struct {
+				Error struct{ Param, Message string }
+			}
+			if a := r.post(path, body); json.Unmarshal([]byte(a.body), &e) != nil || a.status != 400 || e.Error.Param != want {
+				t.Errorf("%s %.120s: %d %s, want %s", path, body, a.status, a.body, want)
+			}
+		}
+	}
+}
