@@ -69,8 +69,10 @@ func (v *vocabulary) build(ofBytes bool, text func(name string, k Kind) string) 
 	}
 	if ofBytes {
 		for r, b := range byteOfRune {
-			if id, ok := v.byName[string(rune(r))]; ok && b >= 0 && (v.kinds[id] == Normal || v.kinds[id] == Byte) {
+			if id, ok := v.byName[string(rune(r))]; ok && b >= 0 && !v.kinds[id].Special() && v.kinds[id] != Unused {
 				t.bytes[b] = id
+				t.text[id] = string([]byte{byte(b)})
+				t.whole[id] = b < utf8.RuneSelf
 			}
 		}
 	}

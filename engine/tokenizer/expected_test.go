@@ -26,29 +26,35 @@ func idsSum(special, plain []int32) uint32 {
 	return h
 }
 
-// compare holds tok against the sums that a reference implementation gave for the corpus.
-func compare(t *testing.T, name string, tok *Tokenizer) {
+// compare holds tok against the sums that a reference implementation gave for the corpus, but for
+// the texts that skip takes.
+func compare(t *testing.T, name string, tok *Tokenizer, skip func(text string) bool) {
 	t.Helper()
 	b, err := os.ReadFile("testdata/expected/" + name + ".sums")
 	if err != nil {
 		t.Fatal(err)
 	}
 	texts := corpus()
-	if len(b) != 4*(len(texts)+1) || binary.LittleEndian.Uint32(b) != corpusSum() {
+	number := func(i int) uint32 { return binary.LittleEndian.Uint32(b[4*i:]) }
+	if len(b) < 8 || number(0) != corpusSum() || number(1) == 0 || len(b) != 4*(2+(len(texts)-1)/int(number(1))+1) {
 		t.Fatalf("the sums of %s are not of this corpus: make them again, see tools/tokenizer/expected.py", name)
 	}
 	wrong := 0
-	for i, text := range texts {
+	for i := 0; i < len(texts); i += int(number(1)) {
+		text := texts[i]
+		if skip != nil && skip(text) {
+			continue
+		}
 		special, plain := tok.Encode(text, true), tok.Encode(text, false)
-		if idsSum(special, plain) == binary.LittleEndian.Uint32(b[4*(i+1):]) {
+		if idsSum(special, plain) == number(2+i/int(number(1))) {
 			continue
 		}
 		if wrong++; wrong <= 10 {
-			t.Errorf("%s: text %d, %.200q, is %.60d, and without special tokens %.60d", name, i, text, special, plain)
+			t.Errorf("%s: text %d, %.200q, is %d, and without special tokens %d", name, i, text, special[:min(len(special), 60)], plain[:min(len(plain), 60)])
 		}
 	}
 	if wrong > 0 {
-		t.Errorf("%s: %d of %d texts differ", name, wrong, len(texts))
+		t.Errorf("%s: %d texts differ", name, wrong)
 	}
 }
 

@@ -3,14 +3,20 @@
     go test ./engine/tokenizer -corpus /tmp/corpus.jsonl
     python expected.py /tmp/corpus.jsonl engine/tokenizer/testdata/expected NAME=TOKENIZER.JSON ...
 
-For each tokenizer NAME.sums: the sum of the corpus, then a sum per text of its ids with special
-tokens and without (FNV-1a, 32 bits, over little-endian numbers, with -1 between). A NAME that ends in
-"-raw" is the same tokenizer without its normalizer, as a GGUF file has it.
+For each tokenizer NAME.sums: the sum of the corpus, a number n, then for each n-th text a sum of
+its ids with special tokens and without (FNV-1a, 32 bits, over little-endian numbers, with -1 between).
+
+    python expected.py /tmp/corpus.jsonl engine/tokenizer/testdata/expected engine/tokenizer/testdata/small
+
+does it for the small tokenizers there, and for every eighth text with their variants (cut.py).
 
 Special tokens are left as text by the library's encode_special_tokens. Tokens that only look
 special are special here (looksSpecial in engine/tokenizer/added.go).
 """
+import glob
+import gzip
 import json
+import os
 import struct
 import sys
 
@@ -28,33 +34,52 @@ def fnv(data, h=0x811C9DC5):
     return h
 
 
-def load(path, raw):
-    with open(path) as f:
-        j = json.load(f)
+def load(j):
     for a in j["added_tokens"]:
         a["special"] = a["special"] or looks_special(a["content"])
-    if raw:
-        j["normalizer"] = None
     return Tokenizer.from_str(json.dumps(j))
+
+
+def write(path, texts, every, t):
+    sums = [fnv(b"".join(x.encode() + b"\xff" for x in texts)), every]
+    texts = texts[::every]
+    special = [t.encode(x, add_special_tokens=False).ids for x in texts]
+    t.encode_special_tokens = True
+    plain = [t.encode(x, add_special_tokens=False).ids for x in texts]
+    for a, b in zip(special, plain):
+        ids = a + [-1] + b
+        sums.append(fnv(struct.pack(f"<{len(ids)}i", *ids)))
+    with open(path + ".sums", "wb") as f:
+        f.write(struct.pack(f"<{len(sums)}I", *sums))
+    print(path, t.get_vocab_size(), "tokens", sum(map(len, special)), "ids")
+
+
+def vary(j, change):
+    """Parts of a tokenizer.json are replaced, those of its model one by one."""
+    model = {**j["model"], **change.get("model", {})}
+    if change.get("without_bytes"):
+        model["vocab"] = {n: i for n, i in model["vocab"].items() if not (len(n) == 6 and n.startswith("<0x"))}
+    return {**{k: change.get(k, v) for k, v in j.items()}, "model": model}
 
 
 def main(corpus, out, *tokenizers):
     with open(corpus) as f:
         texts = [json.loads(line) for line in f]
-    whole = fnv(b"".join(t.encode() + b"\xff" for t in texts))
     for arg in tokenizers:
-        name, path = arg.split("=", 1)
-        t = load(path, name.endswith("-raw"))
-        sums = [whole]
-        special = [t.encode(x, add_special_tokens=False).ids for x in texts]
-        t.encode_special_tokens = True
-        plain = [t.encode(x, add_special_tokens=False).ids for x in texts]
-        for a, b in zip(special, plain):
-            ids = a + [-1] + b
-            sums.append(fnv(struct.pack(f"<{len(ids)}i", *ids)))
-        with open(f"{out}/{name}.sums", "wb") as f:
-            f.write(struct.pack(f"<{len(sums)}I", *sums))
-        print(name, t.get_vocab_size(), "tokens", sum(map(len, special)), "ids")
+        if "=" in arg:
+            name, path = arg.split("=", 1)
+            with open(path) as f:
+                write(f"{out}/{name}", texts, 1, load(json.load(f)))
+            continue
+        base = {}
+        for path in sorted(glob.glob(arg + "/*.json.gz")):
+            name = os.path.basename(path).removesuffix(".json.gz")
+            with gzip.open(path) as f:
+                base[name] = json.load(f)
+            write(f"{out}/{name}", texts, 1, load(base[name]))
+        with open(arg + "/variants.json") as f:
+            for v in json.load(f):
+                write(f"{out}/{v['name']}", texts, 8, load(vary(json.loads(json.dumps(base[v["of"]])), v["change"])))
 
 
 if __name__ == "__main__":
