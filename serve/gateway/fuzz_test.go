@@ -46,6 +46,9 @@ func FuzzRoutes(f *testing.F) {
 		f.Add("PUT", at.path+"/", `{"prompt":"x"}`, "-1")
 	}
 	f.Add("POST", "/v1/completions", `{"prompt":["<|end|>",[1,2]],"stream":true,"logprobs":2,"return_token_ids":true}`, "1e300")
+	f.Add("POST", "/v1/chat/completions", `{"messages":[{"role":"assistant","tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"x"}],"n":8,"tools":[{"function":{"name":"f","parameters":{"type":"object"}}}],"tool_choice":"required","logit_bias":{"1":1}}`, "1")
+	f.Add("POST", "/v1/completions", `{"prompt":"x","structured_outputs":{"json":"{\"type\":\"string\"}"},"n":2,"echo":true,"bad_words":["a"]}`, "1")
+	f.Add("POST", "/tokenize", `{"messages":[{"role":"user","content":"x"}],"tools":[{"function":{"name":"f"}}],"chat_template_kwargs":{"a":[{}]},"continue_final_message":false}`, "1")
 	f.Add("POST", "/tokenize", `{"messages":[{"role":"user","content":"<|end|>"}],"return_token_strs":true}`, "\n")
 	f.Add("GET", "//x/../%2e", "", "0x")
 	f.Fuzz(func(t *testing.T, method, path, body, header string) {

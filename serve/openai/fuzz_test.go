@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"baton/engine/chat/reply"
 	"baton/engine/sample"
 )
 
@@ -151,6 +152,86 @@ func FuzzTokenRoutes(f *testing.F) {
 		for _, id := range ids.Tokens {
 			if id < 0 || int(id) >= lim.Vocab || len(ids.Tokens) > TokensMax {
 				t.Fatalf("token %d of %d", id, lim.Vocab)
+			}
+		}
+	})
+}
+
+// FuzzParts writes an answer of thoughts, content and calls as a stream and as a whole: the client
+// has the same message either way, with every byte in its place, whatever the parts hold.
+func FuzzParts(f *testing.F) {
+	f.Add("hm", "Hello", "f", `{"a":1}`, uint8(0b11100100))
+	f.Add("data: x\n\n", "\r\n", "a b", "{\"a\":\"\\u2028\u2028<&>\"}", uint8(0b10110001))
+	f.Add("", "", "", "", uint8(0))
+	f.Fuzz(func(t *testing.T, thought, content, name, arguments string, order uint8) {
+		if !utf8.ValidString(thought + "\x00" + content + "\x00" + name + "\x00" + arguments) {
+			t.Skip() // pieces of text are valid, wherever they are cut (tokenizer T4)
+		}
+		var all []reply.Delta
+		calls := -1
+		for i := range 4 {
+			switch kind := order >> (2 * i) & 3; {
+			case kind == 0 && thought != "":
+				all = append(all, reply.Delta{Reasoning: thought})
+			case kind == 1 && content != "":
+				all = append(all, reply.Delta{Content: content})
+			case kind == 2 && name != "":
+				calls++
+				all = append(all, reply.Delta{Call: &reply.CallDelta{Index: calls, Name: name}})
+			case kind == 3 && arguments != "" && calls >= 0:
+				all = append(all, reply.Delta{Call: &reply.CallDelta{Index: calls, Arguments: arguments}})
+			}
+		}
+		a := answerOf(Chat, func(r *Request) { r.ReturnTokenIDs = true })
+		var stream []byte
+		for i := range all {
+			b, err := a.Chunk(&Piece{Deltas: all[i : i+1], IDs: []int32{1}}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stream = append(stream, b...)
+		}
+		type message struct {
+			Content string
+			Thought string `json:"reasoning_content"`
+			Calls   []struct {
+				Index    int
+				ID, Type string
+				Function struct{ Name, Arguments string }
+			} `json:"tool_calls"`
+		}
+		var joined message
+		for _, e := range events(string(stream)) {
+			var v struct{ Choices []struct{ Delta message } }
+			if err := json.Unmarshal([]byte(e), &v); err != nil {
+				t.Fatalf("event %q: %v", e, err)
+			}
+			d := v.Choices[0].Delta
+			joined.Content += d.Content
+			joined.Thought += d.Thought
+			for _, c := range d.Calls {
+				if c.ID != "" {
+					if c.Index != len(joined.Calls) || c.Type != "function" {
+						t.Fatalf("call %d of %d: %q", c.Index, len(joined.Calls), e)
+					}
+					joined.Calls = append(joined.Calls, c)
+					continue
+				}
+				joined.Calls[c.Index].Function.Arguments += c.Function.Arguments
+			}
+		}
+		b, err := a.Whole([]Piece{{Deltas: all, Finish: FinishStop}}, Usage{})
+		var v struct{ Choices []struct{ Message message } }
+		if err != nil || json.Unmarshal(b, &v) != nil {
+			t.Fatalf("%v: %s", err, b)
+		}
+		whole := v.Choices[0].Message
+		if whole.Content != joined.Content || whole.Thought != joined.Thought || len(whole.Calls) != len(joined.Calls) || len(whole.Calls) != calls+1 {
+			t.Fatalf("whole %+v\nstream %+v", whole, joined)
+		}
+		for i := range whole.Calls {
+			if w, j := whole.Calls[i], joined.Calls[i]; w.Function != j.Function || w.ID == "" || w.Function.Name != name {
+				t.Fatalf("call %d: whole %+v, stream %+v", i, w, j)
 			}
 		}
 	})
