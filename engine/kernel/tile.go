@@ -234,6 +234,19 @@ func (f Format) weight(block unsafe.Pointer, r, k int) float32 {
 	return float32(scale*float64(q) + low)
 }
 
+// goTiles are the tile operations in plain Go.
+func goTiles() tiles {
+	t := tiles{product: tileProductGo, round: roundPairsGo}
+	for _, f := range []Format{Q8_0, Q4_0, Q4_1} {
+		t.widen[f] = func(dst, src unsafe.Pointer, kb int) { widenGo(f, dst, src, kb) }
+	}
+	return t
+}
+
+// UseEmulatedTiles is Use of a level AMX on top of the level in use, with tiles in plain Go: for tests, on any machine, of
+// what it means that prompts have an arithmetic of their own. Use of another level ends it.
+func UseEmulatedTiles() { active = tileTable(*active, goTiles()) }
+
 // tileTable is a level with tiles on top of another one.
 func tileTable(below table, t tiles) *table {
 	t.below = below.level

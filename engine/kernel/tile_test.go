@@ -7,15 +7,6 @@ import (
 	"unsafe"
 )
 
-// goTiles are the tile operations in plain Go: what drives them is tested everywhere.
-func goTiles() tiles {
-	t := tiles{product: tileProductGo, round: roundPairsGo}
-	for _, f := range []Format{Q8_0, Q4_0, Q4_1} {
-		t.widen[f] = func(dst, src unsafe.Pointer, kb int) { widenGo(f, dst, src, kb) }
-	}
-	return t
-}
-
 // withTiles runs the body with tiles in plain Go on top of the best level below, and on the machine's own.
 func withTiles(t *testing.T, body func(t *testing.T)) {
 	was := active
@@ -26,7 +17,8 @@ func withTiles(t *testing.T, body func(t *testing.T)) {
 			below = *x
 		}
 	}
-	active = tileTable(below, goTiles())
+	active = &below
+	UseEmulatedTiles()
 	t.Run("emulated", body)
 	t.Run("processor", func(t *testing.T) {
 		if !slices.Contains(Levels(), AMX) {

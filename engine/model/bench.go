@@ -97,7 +97,7 @@ func benchPrefill(r *Runner, items []Item, n int) error {
 	}
 	for at := 0; at < n; {
 		c := min(n-at, r.m.chunkMax)
-		it[0].Tokens, it[0].Pos, it[0].Want = ids[at:at+c], at, at+c == n
+		it[0].Tokens, it[0].Pos, it[0].Prompt, it[0].Want = ids[at:at+c], at, true, at+c == n
 		if err := r.Step(it); err != nil {
 			return err
 		}

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"slices"
+
 	"baton/engine/kernel"
 )
 
@@ -158,10 +160,8 @@ func (r *Runner) pagesOf(i int) *kernel.Pages {
 func (r *Runner) narrow(w *kernel.Worker, i int) {
 	c, width := &r.m.config, r.m.weights.layers[i].qkv.width
 	if w.Index == 0 {
-		n := len(r.want)
-		r.inWidth.Reset(n, c.Width, r.forms.width)
-		r.inAtt.Reset(n, c.QWidth(), r.forms.att)
-		r.inFFN.Reset(n, c.FFN, r.forms.ffn)
+		tiled, _ := slices.BinarySearch(r.want, int32(r.tiled))
+		r.inputs(len(r.want), tiled)
 	}
 	w.Split(len(r.want)*c.KVHeads, 1, func(lo, hi int) {
 		for u := lo; u < hi; u++ {

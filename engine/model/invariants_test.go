@@ -12,6 +12,7 @@ import (
 // sequence is one of the sequences of a random schedule.
 type sequence struct {
 	ids   []int32
+	begin int // how many of ids are the prompt
 	done  int
 	table []int32
 	got   map[int][]float32 // logits by position, those that were asked for
@@ -27,7 +28,11 @@ func schedule(t *testing.T, r *Runner, rng *rand.Rand, seqs []*sequence, budget 
 		left := budget
 		for _, i := range rng.Perm(len(seqs)) {
 			s := seqs[i]
-			n := min(len(s.ids)-s.done, left)
+			end := s.begin
+			if s.done >= end {
+				end = len(s.ids)
+			}
+			n := min(end-s.done, left)
 			if n == 0 || len(items) > 0 && rng.IntN(3) == 0 {
 				continue
 			}
@@ -37,7 +42,7 @@ func schedule(t *testing.T, r *Runner, rng *rand.Rand, seqs []*sequence, budget 
 				n = 1 + rng.IntN(n)
 			}
 			ask := rng.IntN(3) // for none, for the last, for all
-			items = append(items, Item{Tokens: s.ids[s.done : s.done+n], Pos: s.done, Table: s.table, Want: ask == 1, All: ask == 2})
+			items = append(items, Item{Tokens: s.ids[s.done : s.done+n], Pos: s.done, Table: s.table, Prompt: s.done < s.begin, Want: ask == 1, All: ask == 2})
 			of = append(of, s)
 			left -= n
 		}
@@ -76,6 +81,45 @@ func TestRowsDoNotDependOnTheirCompany(t *testing.T) {
 			}
 		}
 	})
+	t.Run("tiles", func(t *testing.T) {
+		before := kernel.Active()
+		defer kernel.Use(before)
+		kernel.UseEmulatedTiles()
+		for _, name := range []string{"bf16", "q8_0", "mixed"} {
+			t.Run(name, func(t *testing.T) { testCompany(t, shapes[name], BF16) })
+		}
+	})
+}
+
+// A deterministic model computes prompts as everything else, and calls its family by the level that does so.
+func TestDeterministicModelsHaveNoTiles(t *testing.T) {
+	before := kernel.Active()
+	defer kernel.Use(before)
+	s := shapes["q8_0"]
+	f := s.build(t, 3, nil)
+	ids := tokens(rand.New(rand.NewPCG(7, 7)), 20, s.vocab)
+	logits := func(deterministic, prompt bool) []float32 {
+		m := open(t, f, Options{Threads: 1, Deterministic: deterministic})
+		if deterministic && m.Manifest().Kernels != before.String() {
+			t.Errorf("the family is called %q, want %q", m.Manifest().Kernels, before)
+		}
+		items := []Item{{Tokens: ids, Table: table(0, 2), Prompt: prompt, All: true}}
+		if err := m.NewRunner(pool(t, m, 2)).Step(items); err != nil {
+			t.Fatal(err)
+		}
+		return items[0].Logits
+	}
+	want := logits(false, true)
+	kernel.UseEmulatedTiles()
+	if at := differs(logits(true, true), want); at >= 0 {
+		t.Errorf("logit %d of a prompt differs in deterministic mode", at)
+	}
+	if at := differs(logits(false, false), want); at >= 0 {
+		t.Errorf("logit %d of tokens that are no prompt differs", at)
+	}
+	if differs(logits(false, true), want) < 0 {
+		t.Error("a prompt was not computed in tiles, so that this test shows nothing")
+	}
 }
 
 func testCompany(t *testing.T, s shape, kvType DType) {
@@ -91,11 +135,18 @@ func testCompany(t *testing.T, s shape, kvType DType) {
 	r := alone.NewRunner(kv)
 	var want [][]float32
 	for _, x := range ids {
-		items := []Item{{Tokens: x, Table: table(0, 5), All: true}}
-		if err := r.Step(items); err != nil {
-			t.Fatal(err)
+		var all []float32
+		for _, part := range [][2]int{{0, promptOf(x)}, {promptOf(x), len(x)}} {
+			if part[0] == part[1] {
+				continue
+			}
+			items := []Item{{Tokens: x[part[0]:part[1]], Pos: part[0], Table: table(0, 5), Prompt: part[0] == 0, All: true}}
+			if err := r.Step(items); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, items[0].Logits...)
 		}
-		want = append(want, items[0].Logits)
+		want = append(want, all)
 	}
 	compared := 0
 	for threads := 1; threads <= 3; threads++ {
@@ -109,7 +160,7 @@ func testCompany(t *testing.T, s shape, kvType DType) {
 			free := rng.Perm(blocks)
 			var seqs []*sequence
 			for _, x := range ids {
-				q := &sequence{ids: x, got: map[int][]float32{}}
+				q := &sequence{ids: x, begin: promptOf(x), got: map[int][]float32{}}
 				for range (len(x) + BlockTokens - 1) / BlockTokens {
 					q.table = append(q.table, int32(free[0]))
 					free = free[1:]
@@ -131,6 +182,9 @@ func testCompany(t *testing.T, s shape, kvType DType) {
 		t.Errorf("only %d rows were compared", compared)
 	}
 }
+
+// promptOf returns how many tokens of a sequence are its prompt: two thirds.
+func promptOf(ids []int32) int { return (2*len(ids) + 2) / 3 }
 
 // differs returns the first index at which the bits differ, or -1.
 func differs(a, b []float32) int {

@@ -38,7 +38,7 @@ type Options struct {
 	// Tokenizer says which ids can be drawn and is part of the manifest; nil means the file's own,
 	// which only GGUF files have.
 	Tokenizer *tokenizer.Tokenizer
-	// Deterministic uses one family of kernels for every step and names it in the manifest.
+	// Deterministic uses one family of kernels for every step, prompts included, and names it in the manifest.
 	Deterministic bool
 }
 
@@ -51,6 +51,7 @@ type Model struct {
 	turns    []turn // how heads turn: in all layers, or in those that see everything and in those that slide
 	rope     func(x, cos, sin []float32)
 	chunkMax int
+	tiles    bool // prompts are computed in tiles
 
 	stepping sync.Mutex // a team runs one step at a time
 	team     *kernel.Team
@@ -93,8 +94,9 @@ func Open(f weights.File, o Options) (*Model, error) {
 	}
 	m.config.Vocab = c.Vocab
 	m.manifest = m.describe(f.Digest(), tok)
+	m.tiles = kernel.HasTiles() && !o.Deterministic
 	if o.Deterministic {
-		m.manifest.Kernels = kernel.Active().String()
+		m.manifest.Kernels = kernel.Family().String()
 	}
 	if err := m.weights.load(f, &c, o); err != nil {
 		m.weights.arena.release()

@@ -12,6 +12,7 @@ type Item struct {
 	Tokens []int32   // new tokens, in order
 	Pos    int       // position of Tokens[0]; the KV of all earlier ones is in the blocks
 	Table  []int32   // physical blocks of the sequence from its token 0, up to the last new one at least
+	Prompt bool      // the tokens are of a prompt, whichever way it is cut: a level may compute them faster (kernel.HasTiles)
 	Want   bool      // the logits of the last token are wanted
 	All    bool      // the logits of every token are wanted; for tests, allocates
 	Logits []float32 // out: [Vocab], or [len(Tokens)][Vocab] for All; nil if not wanted; valid until the runner's next Step
@@ -41,8 +42,9 @@ type Runner struct {
 
 	closed bool // guarded by m.stepping
 
-	// The batch of the step, rows of all items one after another.
+	// The batch of the step, rows of all items one after another, those of prompts first.
 	items  []Item
+	tiled  int     // rows of prompts, if they are computed in tiles
 	ids    []int32 // [rows] token
 	pos    []int32 // [rows] position
 	of     []int32 // [rows] item
@@ -140,30 +142,61 @@ func (r *Runner) Step(items []Item) error {
 func (r *Runner) plan(items []Item) error {
 	r.ids, r.pos, r.of, r.rows = r.ids[:0], r.pos[:0], r.of[:0], r.rows[:0]
 	r.spans, r.want, r.single = r.spans[:0], r.want[:0], true
-	for i := range items {
-		it := &items[i]
-		it.Logits = nil
-		if err := r.check(i, it); err != nil {
-			return err
-		}
-		r.single = r.single && len(it.Tokens) == 1
-		for t := 0; t < len(it.Tokens); {
-			n := min(len(it.Tokens)-t, BlockTokens-(it.Pos+t)%BlockTokens)
-			r.spans = append(r.spans, span{i, len(r.ids) + t, n, it.Pos + t})
-			t += n
-		}
-		for t, id := range it.Tokens {
-			if it.All || it.Want && t == len(it.Tokens)-1 {
-				r.want = append(r.want, int32(len(r.ids)))
+	for _, prompts := range promptsFirst {
+		for i := range items {
+			if items[i].Prompt != prompts {
+				continue
 			}
-			r.rows = append(r.rows, int32(len(r.ids)))
-			r.ids, r.pos, r.of = append(r.ids, id), append(r.pos, int32(it.Pos+t)), append(r.of, int32(i))
+			if err := r.lay(i, &items[i]); err != nil {
+				return err
+			}
+		}
+		if prompts {
+			r.tiled = len(r.ids)
 		}
 	}
 	if len(r.ids) > r.m.chunkMax {
 		return fmt.Errorf("model: a step of %d tokens, at most %d", len(r.ids), r.m.chunkMax)
 	}
 	return nil
+}
+
+// promptsFirst is the order of items in the rows of a step.
+var promptsFirst = [2]bool{true, false}
+
+// lay appends the rows of an item.
+func (r *Runner) lay(i int, it *Item) error {
+	it.Logits = nil
+	if err := r.check(i, it); err != nil {
+		return err
+	}
+	r.single = r.single && len(it.Tokens) == 1
+	for t := 0; t < len(it.Tokens); {
+		n := min(len(it.Tokens)-t, BlockTokens-(it.Pos+t)%BlockTokens)
+		r.spans = append(r.spans, span{i, len(r.ids) + t, n, it.Pos + t})
+		t += n
+	}
+	for t, id := range it.Tokens {
+		if it.All || it.Want && t == len(it.Tokens)-1 {
+			r.want = append(r.want, int32(len(r.ids)))
+		}
+		r.rows = append(r.rows, int32(len(r.ids)))
+		r.ids, r.pos, r.of = append(r.ids, id), append(r.pos, int32(it.Pos+t)), append(r.of, int32(i))
+	}
+	return nil
+}
+
+// inputs prepares the inputs of a layer for n rows, the first tiled of which are of prompts.
+func (r *Runner) inputs(n, tiled int) {
+	c := &r.m.config
+	r.inWidth.Reset(n, c.Width, r.forms.width)
+	r.inAtt.Reset(n, c.QWidth(), r.forms.att)
+	r.inFFN.Reset(n, c.FFN, r.forms.ffn)
+	if r.m.tiles {
+		r.inWidth.Tile(tiled)
+		r.inAtt.Tile(tiled)
+		r.inFFN.Tile(tiled)
+	}
 }
 
 // check compares an item with the model's and the pool's bounds.
@@ -201,9 +234,7 @@ func (r *Runner) grow() {
 	r.cos, r.sin = kernel.Sized(r.cos, turned), kernel.Sized(r.sin, turned)
 	r.logits = kernel.Sized(r.logits, len(r.want)*w.head.width)
 	r.y = kernel.Sized(r.y, n*r.widest)
-	r.inWidth.Reset(n, c.Width, r.forms.width)
-	r.inAtt.Reset(n, c.QWidth(), r.forms.att)
-	r.inFFN.Reset(n, c.FFN, r.forms.ffn)
+	r.inputs(n, r.tiled)
 	if len(r.want) > 0 {
 		r.inHead.Reset(len(r.want), c.Width, w.head.forms)
 	}
@@ -225,16 +256,19 @@ func (r *Runner) handOut(items []Item) {
 		at++
 		return l
 	}
-	for i := range items {
-		it := &items[i]
-		switch {
-		case it.All:
-			it.Logits = make([]float32, 0, len(it.Tokens)*vocab)
-			for range it.Tokens {
-				it.Logits = append(it.Logits, row()...)
+	for _, prompts := range promptsFirst {
+		for i := range items {
+			it := &items[i]
+			switch {
+			case it.Prompt != prompts:
+			case it.All:
+				it.Logits = make([]float32, 0, len(it.Tokens)*vocab)
+				for range it.Tokens {
+					it.Logits = append(it.Logits, row()...)
+				}
+			case it.Want:
+				it.Logits = row()
 			}
-		case it.Want:
-			it.Logits = row()
 		}
 	}
 }
