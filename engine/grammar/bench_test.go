@@ -114,3 +114,51 @@ func BenchmarkWarm(b *testing.B) {
 		}
 	})
 }
+
+// TestSteadyStateAllocatesNothing holds G5.
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	g := compiled(t, schemaSpec(person), recallVocabulary())
+	doc := `{"name": "Ada", "age": 36, "role": "admin", "address": {"street": "1 Low Road", "city": "London"}, "note": null}`
+	r := rand.New(rand.NewPCG(1, 1))
+	var ids []int32
+	for at := 0; at < len(doc); {
+		id, n := g.cut(r, doc[at:])
+		ids, at = append(ids, id), at+n
+	}
+	mask := make([]uint64, g.Words())
+	s := g.Start()
+	if n := testing.AllocsPerRun(3, func() {
+		*s = State{g: g, at: g.begin}
+		for _, id := range ids {
+			s.Allowed(mask)
+			if !s.Push(id) {
+				t.Fatal("refused")
+			}
+		}
+	}); n != 0 {
+		t.Fatalf("%v allocations in %d tokens", n, len(ids))
+	}
+}
+
+// TestForgettingChangesNothing holds G4: a grammar that forgets its states all the time gives the
+// masks of one that never does.
+func TestForgettingChangesNothing(t *testing.T) {
+	for seed := range uint64(20) {
+		m := maker{Rand: rand.New(rand.NewPCG(seed, 14))}
+		spec := schemaSpec(m.document().schema)
+		g, other := compiled(t, spec, recallVocabulary()), compiled(t, spec, recallVocabulary())
+		s := other.Start()
+		mask := make([]uint64, other.Words())
+		ids := walk(t, g, m.Rand, 25, nil)
+		again := g.Start()
+		want := make([]uint64, g.Words())
+		for _, id := range ids {
+			other.m.forget()
+			s.Allowed(mask)
+			again.Allowed(want)
+			if !slices.Equal(mask, want) || !s.Push(id) || !again.Push(id) {
+				t.Fatalf("seed %d: forgetting changed a state of %s", seed, spec.Schema)
+			}
+		}
+	}
+}

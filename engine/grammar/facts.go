@@ -299,15 +299,17 @@ func (f *facts) addType(v *value) error {
 func (f *facts) addObject(in *value, name string, v *value) error {
 	switch name {
 	case "required":
-		for _, r := range v.items {
-			if v.kind != 'a' || r.kind != 's' {
-				return wants(v, "a list of names")
-			}
-			f.required = append(slices.Clip(f.required), r.text)
-		}
 		if v.kind != 'a' {
 			return wants(v, "a list of names")
 		}
+		names := slices.Clone(f.required)
+		for _, r := range v.items {
+			if r.kind != 's' {
+				return wants(v, "a list of names")
+			}
+			names = append(names, r.text)
+		}
+		f.required = names
 	case "properties":
 		if v.kind != 'o' {
 			return wants(v, "an object of schemas")

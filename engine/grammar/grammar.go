@@ -126,13 +126,12 @@ func (s *State) Clone() *State {
 	return &c
 }
 
-
 // size is about how many bytes g takes. It grows with use, up to the bounds of live.go.
 func (g *Grammar) size() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	m := &g.m
 	const node, edge, eps, perLive, perFrame = 32, 12, 4, 200, 120 // with the maps they are in
-	live := perLive + 8*m.width + 24*len(g.begin.places)
+	live := perLive + 10*m.width + 24*len(g.begin.places)
 	return int64(node*len(m.nodes) + edge*len(m.edges) + eps*len(m.eps) + live*len(m.lives) + perFrame*len(m.frames) + m.maskBytes)
 }

@@ -3,6 +3,7 @@ package grammar
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 )
 
 // Bounds of what a grammar keeps and of the work of one step.
@@ -18,6 +19,10 @@ const (
 	// alternatives are given up: what comes out still fits the Spec, but not everything that
 	// fits can come out. Alternatives that look alike for long get there, in hostile schemas.
 	placesMost = 512
+	// visitsMost bounds in the same way the nodes that one step goes through.
+	visitsMost = 4096
+	// visitsFree is how many of them cost nothing in the work for a mask; usual steps take 4 to 12.
+	visitsFree = 32
 )
 
 // frame is where a rule goes on when the one that it called has ended. Frames are interned, so
@@ -46,6 +51,7 @@ type live struct {
 	places []place
 	accept bool    // the text may end here
 	next   []*live // by class of bytes; nil not known, &dead none
+	cost   []int16 // by class: what the step was worth, see matcher.walk
 	age    int     // of the machine in which it is interned
 
 	mask []uint64 // tokens that may follow, end tokens not included; nil not known
@@ -71,6 +77,7 @@ type machine struct {
 	// working memory of a step
 	places []place
 	accept bool
+	visits int
 	seen   map[visit]struct{}
 	trail  []visit
 	key    []byte
@@ -175,6 +182,7 @@ func (m *machine) step(l *live, c uint8) *live {
 			}
 		}
 	}
+	l.cost[c] = int16(1 + max(0, min(m.visits, math.MaxInt16-1)-visitsFree))
 	n := &dead
 	if c != 0 && (len(m.places) > 0 || m.accept) {
 		n = m.intern()
@@ -184,7 +192,7 @@ func (m *machine) step(l *live, c uint8) *live {
 }
 
 func (m *machine) start() {
-	m.places, m.accept, m.trail = m.places[:0], false, m.trail[:0]
+	m.places, m.accept, m.trail, m.visits = m.places[:0], false, m.trail[:0], 0
 	clear(m.seen)
 }
 
@@ -242,8 +250,12 @@ func (m *machine) arrive(node, count int32, at *frame) {
 	}
 }
 
-// visited notes v and says whether it was noted before. Few are searched in a list.
+// visited notes v and says whether it was noted before, or the step has gone far enough. Few are
+// searched in a list.
 func (m *machine) visited(v visit) bool {
+	if m.visits++; m.visits > visitsMost && (m.accept || len(m.places) > 0) {
+		return true
+	}
 	if len(m.trail) < 24 {
 		for _, t := range m.trail {
 			if t == v {
@@ -294,7 +306,7 @@ func (m *machine) intern() *live {
 	if l, ok := m.lives[string(k)]; ok {
 		return l
 	}
-	l := &live{places: append([]place(nil), m.places...), accept: m.accept, next: make([]*live, m.width), age: m.age}
+	l := &live{places: append([]place(nil), m.places...), accept: m.accept, next: make([]*live, m.width), cost: make([]int16, m.width), age: m.age}
 	m.lives[string(k)] = l
 	return l
 }

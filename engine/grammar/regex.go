@@ -71,6 +71,7 @@ func (b *builder) regex(pattern string, form regexForm, to int32) (int32, error)
 	if n := regexSize(re); n > regexStepsMost {
 		return 0, fmt.Errorf("the expression %s is too large: its repetitions written out have more than %d steps", quote(pattern), regexStepsMost)
 	}
+	re = withoutGroups(re)
 	if form.search {
 		any := &syntax.Regexp{Op: syntax.OpStar, Sub: []*syntax.Regexp{{Op: syntax.OpAnyChar}}}
 		re = &syntax.Regexp{Op: syntax.OpConcat, Sub: []*syntax.Regexp{any, re, any}}
@@ -89,6 +90,20 @@ func (b *builder) regex(pattern string, form regexForm, to int32) (int32, error)
 		}
 	}
 	return start, nil
+}
+
+// withoutGroups returns re with what its groups hold in their place: nobody asks for them, and
+// stars of stars become one.
+func withoutGroups(re *syntax.Regexp) *syntax.Regexp {
+	for re.Op == syntax.OpCapture {
+		re = re.Sub[0]
+	}
+	c := *re
+	c.Sub = make([]*syntax.Regexp, len(re.Sub))
+	for i, s := range re.Sub {
+		c.Sub[i] = withoutGroups(s)
+	}
+	return &c
 }
 
 // regexSize is about how many steps a program of re has.

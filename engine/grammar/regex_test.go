@@ -1,0 +1,124 @@
+package grammar
+
+import (
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// expression writes a random regular expression.
+func expression(r *rand.Rand, depth int) string {
+	atoms := []string{"a", "b", "é", "漢", "😀", ".", `\d`, `\w`, `\s`, `\S`, `[^a]`, `[a-f]`, `[^\x00-\x7f]`, `\pL`, `\p{Greek}`, `(?i:k)`, `(?s:.)`, `[[:alpha:]]`, `\x{7ff}`, `[߿-ࠀ]`, `[퟾-]`, `\n`, `^`, `$`, `\z`, ``}
+	if depth == 0 {
+		return atoms[r.IntN(len(atoms))]
+	}
+	x := func() string { return expression(r, depth-1) }
+	switch r.IntN(7) {
+	case 0:
+		return x() + "|" + x()
+	case 1:
+		return "(?:" + x() + ")*"
+	case 2:
+		return "(" + x() + ")?"
+	case 3:
+		return "(?:" + x() + ")+?"
+	case 4:
+		return "(?:" + x() + "){1,3}"
+	}
+	return x() + x()
+}
+
+// sample writes a random text of what expressions like.
+func sample(r *rand.Rand) string {
+	var b strings.Builder
+	for range r.IntN(7) {
+		b.WriteString([]string{"a", "b", "f", "k", "K", "K", "é", "漢", "😀", " ", "\n", "1", "_", "Ω", "\u07ff", "\u0800", "\ud7ff", "\ue000", "-"}[r.IntN(19)])
+	}
+	return b.String()
+}
+
+func TestExpressionsMatchWhatGoMatches(t *testing.T) {
+	matched := 0
+	for seed := range uint64(1500) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		text := expression(r, 3)
+		oracle, err := regexp.Compile(`^(?:` + text + `)$`)
+		if err != nil {
+			continue
+		}
+		n, err := (&Spec{Kind: KindRegex, Regex: text}).build()
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		m, err := n.settle(allBytes())
+		if err != nil {
+			continue // nothing fits, as in a^
+		}
+		for range 30 {
+			s := sample(r)
+			at := m.begin()
+			for i := range len(s) {
+				if at = m.step(at, m.class[s[i]]); at == &dead {
+					break
+				}
+			}
+			if want := oracle.MatchString(s); at.accept != want {
+				t.Fatalf("seed %d: %q on %q: %v, Go says %v", seed, text, s, at.accept, want)
+			}
+			if at.accept {
+				matched++
+			}
+		}
+	}
+	if matched < 1000 {
+		t.Fatalf("only %d texts matched: the test says little", matched)
+	}
+}
+
+func TestTextsOfExpressionsMatch(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 6))
+		text := expression(r, 3)
+		oracle, err := regexp.Compile(`^(?:` + text + `)$`)
+		if err != nil {
+			continue
+		}
+		g, err := compile(&Spec{Kind: KindRegex, Regex: text}, recallVocabulary())
+		if err != nil {
+			continue
+		}
+		got := g.textOf(walk(t, g, r, r.IntN(20), nil))
+		if !oracle.MatchString(got) || !utf8.ValidString(got) {
+			t.Fatalf("seed %d: %q wrote %q", seed, text, got)
+		}
+	}
+}
+
+func TestSequencesMatchWhatGoMatches(t *testing.T) {
+	spec := &Spec{Kind: KindSequence, Parts: []Part{
+		{Until: "aab"},
+		{Regex: `\s*`},
+		{Any: [][]Part{{{Text: "<x>"}, {Schema: []byte(`{"enum":[1,true]}`)}, {Text: "</x>"}}, {{Text: "é"}}}, Min: 1, Max: 3},
+		{Text: "!", Min: 0, Max: 1},
+	}}
+	// The first aab ends what is before it: after it none of that part may come.
+	oracle := regexp.MustCompile(`(?s)^(.*?aab)\s*(?:<x>(?:1|true)</x>|é){1,3}!?$`)
+	g := compiled(t, spec, recallVocabulary())
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		got := g.textOf(walk(t, g, r, r.IntN(20), nil))
+		if sub := oracle.FindStringSubmatch(got); sub == nil || strings.Index(got, "aab")+3 != len(sub[1]) {
+			t.Fatalf("seed %d: wrote %q", seed, got)
+		}
+	}
+	for text, want := range map[string]bool{
+		"aab<x>1</x>": true, "aaabé": true, "aab \n éé<x>true</x>!": true, "xaaxaabé!": true,
+		"aab": false, "aa<x>1</x>": false, "aabéééé": false, "aabé!!": false, "aab<x>2</x>": false,
+	} {
+		if why, got := accepts(g, rand.New(rand.NewPCG(1, 1)), text); got != want {
+			t.Errorf("%q: %v (%s)", text, got, why)
+		}
+	}
+}
