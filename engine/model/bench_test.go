@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"baton/engine/kernel"
 	"baton/proof/realmodel"
 )
 
@@ -30,6 +31,39 @@ func benchAt(b *testing.B, test string) {
 func BenchmarkDecode(b *testing.B)  { benchAt(b, "tg64") }
 func BenchmarkBatch8(b *testing.B)  { benchAt(b, "tg64x8") }
 func BenchmarkPrefill(b *testing.B) { benchAt(b, "pp512") }
+
+// BenchmarkDecodeStep is one step for eight sequences at every level: it must show 0 allocs/op.
+func BenchmarkDecodeStep(b *testing.B) {
+	before := kernel.Active()
+	defer kernel.Use(before)
+	s := shapes["q8_0"]
+	f := s.build(b, 4, nil)
+	for _, level := range kernel.Levels() {
+		for _, kvType := range []DType{BF16, Q8_0} {
+			b.Run(fmt.Sprintf("%s/kv=%s", level, kvType), func(b *testing.B) {
+				if err := kernel.Use(level); err != nil {
+					b.Fatal(err)
+				}
+				m := open(b, f, Options{Threads: 1, KV: kvType})
+				r := m.NewRunner(pool(b, m, 8))
+				items := make([]Item, 8)
+				for i := range items {
+					items[i] = Item{Tokens: []int32{int32(i)}, Table: table(i, 1), Want: true}
+				}
+				step := func() {
+					if err := r.Step(items); err != nil {
+						b.Fatal(err)
+					}
+				}
+				step()
+				b.ReportAllocs()
+				for b.Loop() {
+					step()
+				}
+			})
+		}
+	}
+}
 
 // TestBenchNamesAreChecked: wrong names are refused with the allowed ones, right ones measure.
 func TestBenchNamesAreChecked(t *testing.T) {
