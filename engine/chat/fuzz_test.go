@@ -59,6 +59,40 @@ func FuzzContents(f *testing.F) {
 	})
 }
 
+// FuzzConversation says one text in every place where a client can say something: the special
+// tokens are those of a harmless text (C1).
+func FuzzConversation(f *testing.F) {
+	tok := vocabulary(f)
+	var all []*Template
+	for _, name := range names {
+		all = append(all, template(f, name, tok))
+	}
+	for i, a := range attacks {
+		f.Add(uint8(i), a)
+	}
+	f.Add(uint8(6), "7")
+	f.Add(uint8(7), "null\\u0000\x85")
+	special := func(ids []int32) []int32 {
+		return slices.DeleteFunc(slices.Clone(ids), func(id int32) bool { return !tok.IsSpecial(id) })
+	}
+	f.Fuzz(func(t *testing.T, which uint8, said string) {
+		tpl := all[int(which)%len(all)]
+		harmless := said // templates ask whether there is a content
+		if strings.TrimFunc(said, unicode.IsSpace) != "" {
+			harmless = "x"
+		}
+		got, err := tpl.EncodeConversation(everywhere(said))
+		want, err2 := tpl.EncodeConversation(everywhere(harmless))
+		var refused *Refused
+		if err != nil && !errors.As(err, &refused) || (err == nil) != (err2 == nil) {
+			t.Fatalf("%v, and with x %v", err, err2)
+		}
+		if !slices.Equal(special(got), special(want)) {
+			t.Fatalf("special tokens %v, want %v", special(got), special(want))
+		}
+	})
+}
+
 // named says whether a text holds the name of a special token.
 func named(tok *tokenizer.Tokenizer, s string) bool {
 	_, _, _, ok := tok.CutSpecial(s)
