@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -314,28 +315,22 @@ func TestF112WorkersThatCameAndWentLeaveNothing(t *testing.T) {
 // Dynamo: PR #13442.
 func TestF129EveryOptionReachesBothLegs(t *testing.T) {
 	r := newFront(t, 1, nil)
-	a := r.chat(`,"temperature":0.5,"top_p":0.9,"min_p":0.1,"top_k":5,"seed":77,"stop":["END"],"stop_token_ids":[3],"ignore_eos":true,"logprobs":true,"top_logprobs":4`)
+	a := r.chat(`,"temperature":0.5,"top_p":0.9,"min_p":0.1,"top_k":5,"seed":77,"stop":["END"],"stop_token_ids":[3],"ignore_eos":true,"logprobs":true,"top_logprobs":4,
+		"presence_penalty":0.5,"frequency_penalty":-0.5,"repetition_penalty":1.5,"logit_bias":{"7":1.5},"allowed_token_ids":[3,7,9],"bad_words":["bad"],"min_tokens":2,"max_tokens":3,
+		"include_stop_str_in_output":true,"skip_special_tokens":false,"response_format":{"type":"json_object"}`)
 	if a.status != 200 {
 		t.Fatal(a.body)
 	}
 	r.quiet()
-	fields := func(v any) (m map[string]any) {
-		b, err := json.Marshal(v)
-		if err == nil {
-			err = json.Unmarshal(b, &m)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
+	p, d := r.prefills[0].legs()[0].Params, r.decodes[0].legs()[0].Params
+	if !reflect.DeepEqual(p, d) {
+		t.Errorf("prefill got %+v, decode %+v", p, d)
 	}
-	p, d, none := fields(r.prefills[0].legs()[0].Params), fields(r.decodes[0].legs()[0].Params), fields(sample.Default())
-	if fmt.Sprint(p) != fmt.Sprint(d) {
-		t.Errorf("prefill got %v, decode %v", p, d)
-	}
-	for name, v := range none {
-		if fmt.Sprint(p[name]) == fmt.Sprint(v) && name != "choice" { // there is one choice per prompt
-			t.Errorf("%s is %v, its default, on the legs: the test does not set it, or it was dropped", name, v)
+	got, none := reflect.ValueOf(p), reflect.ValueOf(sample.Default())
+	for i := range got.NumField() {
+		name := got.Type().Field(i).Name
+		if reflect.DeepEqual(got.Field(i).Interface(), none.Field(i).Interface()) && name != "Choice" { // there is one choice per prompt
+			t.Errorf("%s is %v, its default, on the legs: the test does not set it, or it was dropped", name, got.Field(i))
 		}
 	}
 	if r.prefills[0].legs()[0].Left() <= 0 {

@@ -22,4 +22,3 @@ func TestF113RemovalAndRestoreKeepTheirOrder(t *testing.T) { waits(t, "F113") }
 func TestF116AnotherModelsRequestIsRefused(t *testing.T)   { waits(t, "F116") }
 func TestF124ShortPromptsPassLongPrefills(t *testing.T)    { waits(t, "F124") }
 func TestF126AnIdleRankTakesPart(t *testing.T)             { waits(t, "F126") }
-func TestF132TheGrammarTakesEachTokenOnce(t *testing.T)    { waits(t, "F132") }

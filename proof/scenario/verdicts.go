@@ -14,6 +14,7 @@ var Elsewhere = map[string][]string{
 	"F106": {"serve/gateway TestASilentStreamIsKeptAliveByComments"},
 	"F107": {"proof/chaos TestClientsThatLeaveLeaveNothing"},
 	"F118": {"serve/gateway TestAClientThatDoesNotReadIsGivenUp", "serve/worker TestASlowReaderLosesItsRoomAndStallsNobody"},
+	"F132": {"serve/worker TestAnswersUnderPressureAreThoseWithout", "serve/worker TestEveryFeatureThroughAPairIsThatOfOneWorker"},
 	"F131": {"serve/worker TestSampledTokensAndLogprobsSurviveTheHandOff", "serve/worker TestSideDataFromALinkIsChecked"},
 }
 
@@ -36,7 +37,6 @@ var Missing = map[string]string{
 	"F116": "several models behind one gateway",
 	"F124": "late reservation on decode",
 	"F126": "sharded ranks",
-	"F132": "grammars",
 }
 
 // Partly names the part that one half of an entry still waits for; the other half is proven.
@@ -60,6 +60,7 @@ var Partly = map[string]string{
 	"F101": "an abort-all for operators",
 	"F114": "several gateways",
 	"F119": "tenants",
+	"F132": "drafts",
 	"F133": "times per stage",
 	"F135": "a refusal at arrival, by an estimate",
 }
