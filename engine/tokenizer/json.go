@@ -97,6 +97,8 @@ func (m *jsonModel) check() error {
 	switch {
 	case m.Type != "BPE" && !(m.Type == "" && len(m.Merges) > 0):
 		return fmt.Errorf("model.type is %q, supported is \"BPE\"", m.Type)
+	case len(m.Vocab) == 0:
+		return errors.New("model.vocab is empty, or no object of names and ids")
 	case m.WordPrefix != "":
 		return fmt.Errorf("model.continuing_subword_prefix is %q, supported is none", m.WordPrefix)
 	case m.WordSuffix != "":
@@ -150,9 +152,6 @@ func (j *jsonFile) vocabulary() (*vocabulary, error) {
 		if err := set(a.Content, a.ID, k); err != nil {
 			return nil, fmt.Errorf("added_tokens: %w", err)
 		}
-	}
-	if len(v.names) == 0 {
-		return nil, errors.New("model.vocab is empty")
 	}
 	if name := j.Model.Unknown; name != "" {
 		id, ok := v.byName[name]

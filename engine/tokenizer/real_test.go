@@ -13,9 +13,9 @@ import (
 	"baton/engine/weights/gguf"
 )
 
-// realFiles reads the tokenizer of a real model, which tools/tokenizer/fetch.sh brings. Without it
-// the test is skipped, or fails where the environment variable BATON_REQUIRE_MODELS is 1.
-func realFiles(t testing.TB, name string) (file, config []byte) {
+// realFile reads a file of a real model out of the cache of baton pull. Without it the test is
+// skipped, or fails where the environment variable BATON_REQUIRE_MODELS is 1.
+func realFile(t testing.TB, path, remedy string) []byte {
 	t.Helper()
 	dir := os.Getenv("BATON_MODELS")
 	if dir == "" {
@@ -25,18 +25,30 @@ func realFiles(t testing.TB, name string) (file, config []byte) {
 		}
 		dir = filepath.Join(cache, "baton", "models")
 	}
-	dir = filepath.Join(dir, "tokenizers", name)
-	file, err := os.ReadFile(filepath.Join(dir, "tokenizer.json"))
+	b, err := os.ReadFile(filepath.Join(dir, path))
 	if errors.Is(err, fs.ErrNotExist) && os.Getenv("BATON_REQUIRE_MODELS") != "1" {
-		t.Skipf("the tokenizer %s is not on this machine (looked in %s); fetch it with: tools/tokenizer/fetch.sh", name, dir)
+		t.Skipf("%v; bring it with: %s", err, remedy)
 	}
 	if err != nil {
-		t.Fatalf("%v; fetch it with: tools/tokenizer/fetch.sh", err)
+		t.Fatalf("%v; bring it with: %s", err, remedy)
 	}
-	if config, err = os.ReadFile(filepath.Join(dir, "tokenizer_config.json")); err != nil {
+	return b
+}
+
+// realFiles reads the tokenizer of a real model, which tools/tokenizer/fetch.sh brings.
+func realFiles(t testing.TB, name string) (file, config []byte) {
+	t.Helper()
+	const remedy = "tools/tokenizer/fetch.sh"
+	return realFile(t, "tokenizers/"+name+"/tokenizer.json", remedy), realFile(t, "tokenizers/"+name+"/tokenizer_config.json", remedy)
+}
+
+func realSmolLM2(t testing.TB) *gguf.File {
+	t.Helper()
+	f, err := gguf.Parse(realFile(t, "SmolLM2-135M-Instruct.Q4_1.gguf", "baton pull smollm2"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	return file, config
+	return f
 }
 
 func realTokenizer(t testing.TB, name string) *Tokenizer {
@@ -131,4 +143,89 @@ func TestEqualToLlamaCpp(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSmolLM2IsTheSameFromBothFiles compares SmolLM2's file with llama.cpp, and the tokenizer.json
+// of the same vocabulary with the reference.
+func TestSmolLM2IsTheSameFromBothFiles(t *testing.T) {
+	f := realSmolLM2(t)
+	tok, err := FromGGUF(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, "smollm2-llamacpp", tok, nil)
+	names, _ := f.Strings("tokenizer.ggml.tokens")
+	merges, _ := f.Strings("tokenizer.ggml.merges")
+	vocab := map[string]int{}
+	var added []jsonAdded
+	for id, name := range names {
+		if vocab[name] = id; tok.IsSpecial(int32(id)) {
+			added = append(added, jsonAdded{ID: int64(id), Content: name, Special: true})
+		}
+	}
+	file, err := json.Marshal(map[string]any{
+		"added_tokens": added,
+		"pre_tokenizer": map[string]any{"type": "Sequence", "pretokenizers": []any{
+			map[string]any{"type": "Digits", "individual_digits": true}, map[string]any{"type": "ByteLevel", "add_prefix_space": false},
+		}},
+		"decoder": map[string]any{"type": "ByteLevel"},
+		"model":   map[string]any{"type": "BPE", "vocab": vocab, "merges": merges},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fromJSON, err := FromJSON(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, "smollm2", fromJSON, nil)
+}
+
+// BenchmarkReal encodes mixed text: prose of many languages, program text, and this package.
+func BenchmarkReal(b *testing.B) {
+	text := mixed(b)
+	run := func(name string, tok *Tokenizer) {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			var ids []int32
+			for b.Loop() {
+				ids = tok.AppendEncode(ids[:0], text, true)
+			}
+			b.ReportMetric(float64(len(text))/float64(len(ids)), "bytes/token")
+		})
+	}
+	for name, pre := range map[string]string{"qwen3": "qwen2", "llama3_1": "llama-bpe", "deepseek_v3": "deepseek-v3", "gemma3": "spm"} {
+		file, _ := realFiles(b, name)
+		run(name, realTokenizer(b, name))
+		tok, err := FromGGUF(ggufOf(b, file, pre))
+		if err != nil {
+			b.Fatal(err)
+		}
+		run(name+"-gguf", tok)
+	}
+	tok, err := FromGGUF(realSmolLM2(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	run("smollm2-gguf", tok)
+}
+
+// mixed is 300 kB of text.
+func mixed(t testing.TB) string {
+	var b strings.Builder
+	paths, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range append(paths, "../../README.md", "../../ARCHITECTURE.md", "../../BUGS.md") {
+		file, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Write(file)
+		for _, s := range prose {
+			b.WriteString(s + "\n")
+		}
+	}
+	return b.String()
 }
