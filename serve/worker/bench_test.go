@@ -2,6 +2,7 @@ package worker
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -94,62 +95,86 @@ func BenchmarkRecall(b *testing.B) {
 
 // BenchmarkStep is one decode step of eight rooms, whole: core, engine (the embedded model, one
 // thread), penalties and draws, text, and lines for a gateway that takes them. It allocates nothing;
-// what is left of bytes is lists that double, and room for the keys of a block of output.
+// what is left of bytes is lists that double.
 func BenchmarkStep(b *testing.B) {
-	const rooms, wave = 8, 1500
-	w := loadRecall(b, Unified, func(c *Config) { c.Sizes.KVTokens, c.Sizes.MaxRunning, c.Sizes.AheadTokens = 1<<15, rooms, AheadMax })
-	r := rand.New(rand.NewPCG(1, 1))
+	w := stepper(b)
 	b.ReportAllocs()
 	b.ResetTimer()
-	for left := b.N; left > 0; {
-		b.StopTimer()
-		n := min(left, wave)
-		left -= n
-		tokens, begun, done := new(atomic.Int64), make(chan struct{}), make(chan struct{})
-		var all sync.WaitGroup
-		for i := range rooms {
-			q := ask(r, 20, n+64, w.served.Vocab)
-			switch i % 3 {
-			case 1:
-				q.Params.Temperature, q.Params.TopP = 1, 0.9
-			case 2:
-				q.Params.PresencePenalty, q.Params.RepetitionPenalty, q.Params.MinTokens = 0.5, 1.1, 10
-			}
-			e, err := w.prepare(&q)
-			if err != nil {
-				b.Fatal(err)
-			}
-			e.began, e.answer = w.now(), newAnswer(answerMax)
-			w.send(w.node.request(e))
-			all.Go(func() {
-				var lines []leg.Line
-				for range e.answer.wake {
-					var end *leg.End
-					lines, _, end = e.answer.take(lines)
-					for i := range lines {
-						if len(lines[i].IDs) == 0 {
-							continue
-						}
-						switch tokens.Add(1) {
-						case rooms * 32: // all are there
-							close(begun)
-						case int64(rooms * (n + 32)):
-							close(done)
-						}
+	b.StopTimer()
+	for left := b.N; left > 0; left -= stepsMax {
+		steps(b, w, min(left, stepsMax), b.StartTimer, b.StopTimer)
+	}
+	b.ReportMetric(float64(b.N*stepRooms)/b.Elapsed().Seconds(), "tokens/s")
+}
+
+// W12, with what else happens in a process: timers, a list that doubles.
+func TestAStepOfRoomsThatGenerateAllocatesNothing(t *testing.T) {
+	const n = 400
+	var before, after runtime.MemStats
+	steps(t, stepper(t), n, func() { runtime.ReadMemStats(&before) }, func() { runtime.ReadMemStats(&after) })
+	if each := float64(after.Mallocs-before.Mallocs) / n; each > 0.5 {
+		t.Errorf("%v allocations a step", each)
+	}
+}
+
+const (
+	stepRooms = 8
+	stepsMax  = 1500 // of one prompt; the model's context ends
+)
+
+func stepper(t testing.TB) *Worker {
+	return loadRecall(t, Unified, func(c *Config) {
+		c.Name, c.Sizes.KVTokens, c.Sizes.MaxRunning, c.Sizes.AheadTokens = bare, 1<<15, stepRooms, AheadMax
+	})
+}
+
+// steps runs n steps of eight rooms between start and stop.
+func steps(t testing.TB, w *Worker, n int, start, stop func()) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(rand.Uint64(), 1)) // a room's name is never used twice
+	tokens, begun, done := new(atomic.Int64), make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	for i := range stepRooms {
+		q := ask(r, 20, n+64, w.served.Vocab)
+		switch i % 3 {
+		case 1:
+			q.Params.Temperature, q.Params.TopP = 1, 0.9
+		case 2:
+			q.Params.PresencePenalty, q.Params.RepetitionPenalty, q.Params.MinTokens = 0.5, 1.1, 10
+		}
+		e, err := w.prepare(&q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.began, e.answer = w.now(), newAnswer(answerMax)
+		w.send(w.node.request(e))
+		all.Go(func() {
+			var lines []leg.Line
+			for range e.answer.wake {
+				var end *leg.End
+				lines, _, end = e.answer.take(lines)
+				for i := range lines {
+					if len(lines[i].IDs) == 0 {
+						continue
 					}
-					if end != nil {
-						return
+					switch tokens.Add(1) {
+					case stepRooms * 32: // all are there
+						close(begun)
+					case int64(stepRooms * (n + 32)):
+						close(done)
 					}
 				}
-			})
-		}
-		<-begun
-		b.StartTimer()
-		<-done
-		b.StopTimer()
-		all.Wait()
+				if end != nil {
+					return
+				}
+			}
+		})
 	}
-	b.ReportMetric(float64(b.N*rooms)/b.Elapsed().Seconds(), "tokens/s")
+	<-begun
+	start()
+	<-done
+	stop()
+	all.Wait()
 }
 
 // BenchmarkCancelToBlocksFree measures from the close of a decode leg's connection to the moment

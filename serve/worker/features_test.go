@@ -245,7 +245,7 @@ func TestEveryFeatureThroughAPairIsThatOfOneWorker(t *testing.T) {
 	alone := loadRecall(t, Unified, func(c *Config) { c.NoPrefixCache, c.Sizes.MaxRunning = true, 8 })
 	set := func(c *Config) { c.Sizes.ChunkTokens, c.Sizes.MaxRunning, c.Sizes.AheadTokens = 32, 16, 16 }
 	p, d := loadRecall(t, Prefill, set), loadRecall(t, Decode, set)
-	u := loadRecall(t, Unified, set, func(c *Config) { c.Sizes.Threads = 2 }) // of which each picks a part
+	u := loadRecall(t, Unified, set, func(c *Config) { c.Name, c.Sizes.Threads = bare, 2 }) // of which each picks a part
 	tpl := recallTemplate(t)
 	all := features(t)
 	want := make([]*call, len(all))

@@ -80,6 +80,9 @@ func recording(t testing.TB, c *Config) {
 	}
 	c.Record = t.TempDir()
 	t.Cleanup(func() {
+		if c.Record == "" { // the test wants none, and so a core that lends its memory
+			return
+		}
 		if _, _, err := replay.All(c.Record); err != nil {
 			t.Error(err)
 		}

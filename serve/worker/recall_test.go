@@ -21,6 +21,20 @@ import (
 // loadRecall serves the embedded model, one engine thread per worker: three share the machine.
 func loadRecall(t testing.TB, role string, options ...option) *Worker {
 	t.Helper()
+	c, s := recallServed(t, role, options...)
+	return startServed(t, role, s, func(x *Config) {
+		x.Sizes, x.NoPrefixCache = c.Sizes, c.NoPrefixCache
+		if c.Name == bare {
+			x.Record, x.Canary = "", false
+		}
+	})
+}
+
+// bare is the name of a worker as it is served: without a recorder and without canaries.
+const bare = "bare"
+
+func recallServed(t testing.TB, role string, options ...option) (Config, *Served) {
+	t.Helper()
 	p, err := checkpoint.Open("recall")
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +54,7 @@ func loadRecall(t testing.TB, role string, options ...option) *Worker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return startServed(t, role, s, func(x *Config) { x.Sizes, x.NoPrefixCache = c.Sizes, c.NoPrefixCache })
+	return c, s
 }
 
 // conversation makes the legs of one question and says the right answer.

@@ -177,7 +177,8 @@ func (w *Worker) connect() error {
 		n.rec = recorded(w, cc, recorder.NewPrefill)
 		return nil
 	}
-	cc := decode.Config{Boot: w.boot, Blocks: blocks, QueuedMax: z.MaxQueued, RunningMax: z.MaxRunning, ChunkTokens: z.ChunkTokens, AheadTokens: z.AheadTokens}
+	cc := decode.Config{Boot: w.boot, Blocks: blocks, QueuedMax: z.MaxQueued, RunningMax: z.MaxRunning, ChunkTokens: z.ChunkTokens, AheadTokens: z.AheadTokens,
+		Lends: w.cfg.Record == ""} // a recorder writes later what it is given
 	if err := cc.Check(); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
