@@ -2,6 +2,7 @@ package chat
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"baton/engine/chat/jinja"
@@ -36,6 +37,7 @@ func (t *Template) styleOf(src string) (s reply.Style) {
 	if text, err := t.run(hello, form{parts: t.form.parts, trial: true}); s.Thinks && !errors.Is(err, jinja.ErrCostly) {
 		s.Open = opens(text, "")
 	}
+	s.Special = t.marked(s)
 	return s
 }
 
@@ -53,7 +55,23 @@ func (t *Template) styleFor(c Conversation, text jinja.Text) reply.Style {
 	if s.Thinks && !s.Open && closes(text, said) {
 		s.Thinks = false // the thoughts are over, or left out
 	}
+	s.Special = t.marked(s)
 	return s
+}
+
+// marked says whether what a reply is parted by are special tokens.
+func (t *Template) marked(s reply.Style) bool {
+	var marks []string
+	if s.Thinks {
+		marks = append(marks, thinkOpen, thinkClose)
+	}
+	if s.Calls == reply.Hermes {
+		marks = append(marks, "<tool_call>", "</tool_call>")
+	}
+	return t.tok != nil && slices.ContainsFunc(marks, func(mark string) bool {
+		_, _, _, ok := t.tok.CutSpecial(mark)
+		return ok
+	})
 }
 
 // tail is the end of a prompt that is the template's own, and what was said already of a

@@ -112,6 +112,15 @@ func TestStylesOfReplies(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
+	marks := small(t, []string{"a", "<", "<think>", "</think>"}, []int32{1, 1, 1, 3})
+	for src, want := range map[string]reply.Style{
+		"{{ messages[0].content }}{{ tools }}":        {},
+		"{{ messages[0].content }}{{ tools }}<think>": {Thinks: true, Open: true, Special: true},
+	} {
+		if tpl, err := New(src, marks); err != nil || tpl.Reply() != want {
+			t.Errorf("%s: %v, %v", src, tpl.Reply(), err)
+		}
+	}
 	xml, err := New("{% for m in messages %}{{ m.content }}{% endfor %}{{ tools }}<tool_call><function=", tok)
 	if err != nil || xml.Reply().Calls != reply.NoCalls {
 		t.Errorf("calls in XML: %v, %v", xml.Reply(), err)

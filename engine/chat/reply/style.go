@@ -20,6 +20,9 @@ type Style struct {
 	Thinks bool
 	// Open: the prompt ends inside of thoughts, so that the reply begins with them.
 	Open bool
+	// Special: marks of these are special tokens of the model, whose text a decoder has to keep
+	// (skip_special_tokens false), or nobody sees them.
+	Special bool
 }
 
 // Options say what a request wants of its reply.
