@@ -75,6 +75,10 @@ func (e *entry) feed(choice, from, to int32) []int32 {
 	return e.branches[choice].more[from-n : to-n]
 }
 
+// prompts says whether the tokens before to are of the client's prompt alone. Output keeps to the
+// kernels of output when it is computed again, whoever made it.
+func (e *entry) prompts(to int32) bool { return int(to) <= e.req.Prompt() }
+
 // first is the side data of a room's last chunk: the first token of each choice, and what makes
 // sure that both ends draw the same random numbers.
 type first struct {

@@ -122,7 +122,7 @@ func (n *decodeNode) job(x *decode.Effect) *job {
 			n.w.found(it.From)
 		}
 		n.w.canary.used(it.Blocks)
-		j.items[i] = model.Item{Tokens: e.feed(it.Branch, it.From, it.To), Pos: int(it.From), Table: it.Blocks, Prompt: it.Prefill, Want: it.Last || !it.Prefill}
+		j.items[i] = model.Item{Tokens: e.feed(it.Branch, it.From, it.To), Pos: int(it.From), Table: it.Blocks, Prompt: it.Prefill && e.prompts(it.To), Want: it.Last || !it.Prefill}
 		j.parts[i] = part{room: it.Room, entry: e, branch: it.Branch, generate: !it.Prefill, again: it.Again}
 	}
 	return j

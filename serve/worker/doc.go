@@ -30,7 +30,8 @@
 //	W9  a room that is retracted keeps its tokens, its sampling and its stop strings: it is computed
 //	    again from them, at its old positions, and its answer is bit for bit what it would have
 //	    been. (Where prefill workers use another family of kernels than decode's, the KV of its
-//	    prompt may differ in the last bits afterwards.)
+//	    prompt may differ in the last bits afterwards; also where prompts have a family of their own,
+//	    of the chunk in which prompt and output meet. Deterministic workers have one.)
 //	W10 what a request asks of its output (penalties, biases, grammars, stop strings, choices, log-
 //	    probabilities) it gets from a pair as from one worker: prefill chooses the first token of
 //	    each choice with the same sequence at its start, and decode replays it

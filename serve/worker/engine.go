@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"baton/core/decode"
@@ -73,6 +74,9 @@ func load(c Config, p *checkpoint.Checkpoint) (*Served, error) {
 	}
 	if b := m.Brought(); b != "" {
 		c.Log.Info("weights brought to formats that have kernels", "detail", b)
+	}
+	if notes := kernel.Notes(); len(notes) > 0 {
+		c.Log.Info("kernels that this machine could have are not used", "detail", strings.Join(notes, "; "))
 	}
 	manifest, cfg := m.Manifest(), m.Config()
 	blocks, err := poolBlocks(c, manifest.BlockBytes, cfg.Context, availableBytes())

@@ -81,7 +81,7 @@ func (n *prefillNode) job(items []prefill.StepItem) *job {
 			n.w.found(it.From)
 		}
 		n.w.canary.used(it.Blocks)
-		j.items[i] = model.Item{Tokens: e.tokens[it.From:it.To], Pos: int(it.From), Table: it.Blocks, Prompt: true, Want: it.Last}
+		j.items[i] = model.Item{Tokens: e.tokens[it.From:it.To], Pos: int(it.From), Table: it.Blocks, Prompt: e.prompts(it.To), Want: it.Last}
 		j.parts[i] = part{room: it.Room, entry: e, sums: true}
 	}
 	return j
