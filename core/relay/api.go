@@ -10,7 +10,7 @@ import (
 type EventKind uint8
 
 const (
-	Arrive     EventKind = iota // Req, Budgets, Buffered: a client asked
+	Arrive     EventKind = iota // Req, Budgets, Buffered, Worth: a client asked
 	Pair                        // Req, Attempt, OK, Room, Prefill, Decode: the answer to Place. Not OK: nobody is there just now, and Outcome is what the client hears if nobody comes
 	LegOpen                     // Req, Attempt, Leg: the worker accepted
 	Tokens                      // Req, Attempt, N: the decode leg brought tokens
@@ -37,6 +37,7 @@ type Event struct {
 	OK       bool
 	Finished bool // LegEnd of decode: a finish reason came. A success without one is an early end
 	Buffered bool // Arrive: the client gets nothing before the end, so that an attempt may be taken back until then
+	Worth    int  // Arrive: how many rights to run it takes, one for each choice of its prompt; 0 is 1
 	Said     bool // LegEnd: the worker itself said so in its last line; else the gateway concluded it
 	N        int  // tokens
 	Room     room.ID
@@ -167,6 +168,7 @@ type View struct {
 	Req      uint64
 	Room     room.ID // of the current attempt; 0 before the first
 	Attempt  int32
+	Worth    int // rights to run that it takes
 	Phase    Phase
 	Arrived  time.Duration // on the clock of Step
 	Since    time.Duration // when it entered the phase
@@ -180,7 +182,7 @@ type View struct {
 
 // Limits bound what the core holds.
 type Limits struct {
-	MaxRunning int // requests that hold or are about to hold workers
+	MaxRunning int // rights to run: requests that hold or are about to hold workers, each as often as it has choices
 	MaxQueued  int // requests that wait behind them
 	MaxTries   int // attempts per request
 	RetryBurst int // retries in a row over all requests, before RetryShare bounds them

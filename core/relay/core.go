@@ -16,7 +16,7 @@ type Core struct {
 	all      list.List           // of *request, oldest first
 	waiting  list.List           // of *request in Queued, oldest first
 	due      dueHeap             // requests with an armed timer, the next to fire first
-	running  int                 // requests in other phases than Queued
+	running  int                 // rights that requests in other phases than Queued take
 	arrivals uint64              // ever
 	credit   int                 // retries that may still be afforded, times retryCost
 	draining bool
@@ -36,6 +36,7 @@ type request struct {
 	tried    []tried
 	place    placing
 	nobody   room.Outcome // what the last answer that nobody is there said
+	worth    int          // rights to run that it takes
 	buffered bool         // the client gets nothing before the end
 	tokens   int          // forwarded of the current attempt
 	verdict  room.Outcome // first cause of the current or last attempt; the outcome in Closing
@@ -153,12 +154,18 @@ func (c *Core) Step(now time.Duration, ev Event, out *Effects) {
 func (c *Core) arrive(ev Event) {
 	c.credit = min(c.credit+1, c.limits.RetryBurst*retryCost)
 	room.Assert(c.byID[ev.Req] == nil, "relay", 0, Queued, "a request arrives twice")
-	if c.draining || c.running >= c.limits.MaxRunning && c.waiting.Len() >= c.limits.MaxQueued {
+	worth := max(ev.Worth, 1)
+	runs := c.waiting.Len() == 0 && c.running+worth <= c.limits.MaxRunning // nobody overtakes (G11)
+	switch {
+	case worth > c.limits.MaxRunning: // it would wait for ever
+		c.out.add(Effect{Kind: End, Req: ev.Req, Outcome: room.Fail(room.ClientError)})
+		return
+	case c.draining || !runs && c.waiting.Len() >= c.limits.MaxQueued:
 		c.out.add(Effect{Kind: End, Req: ev.Req, Outcome: room.Fail(room.Overload)})
 		return
 	}
 	c.arrivals++
-	r := &request{id: ev.Req, order: c.arrivals, budgets: ev.Budgets, buffered: ev.Buffered, arrived: c.now, since: c.now, heapSlot: -1}
+	r := &request{id: ev.Req, order: c.arrivals, budgets: ev.Budgets, worth: worth, buffered: ev.Buffered, arrived: c.now, since: c.now, heapSlot: -1}
 	r.legs[Prefill].worker, r.legs[Decode].worker = NoWorker, NoWorker
 	if r.budgets.Total <= 0 {
 		r.budgets.Total = TotalDefault
@@ -170,8 +177,8 @@ func (c *Core) arrive(ev Event) {
 	r.listed = c.all.PushBack(r)
 	c.arm(r, QueueTimer, r.budgets.Queue)
 	c.arm(r, TotalTimer, r.budgets.Total)
-	if c.running < c.limits.MaxRunning {
-		c.running++
+	if runs {
+		c.running += worth
 		c.place(r)
 	} else {
 		r.queued = c.waiting.PushBack(r)
@@ -191,7 +198,7 @@ func (c *Core) finish(r *request, o room.Outcome, finished bool) {
 	if r.queued != nil {
 		c.waiting.Remove(r.queued)
 		r.queued = nil
-		c.running++ // for as long as it takes to forget it, so that forget is one for all
+		c.running += r.worth // for as long as it takes to forget it, so that forget is one for all
 	}
 	c.enter(r, Closing)
 	c.settle(r)
@@ -212,15 +219,19 @@ func (c *Core) settle(r *request) {
 	}
 }
 
-// forget drops a request of which nothing is left and lets the next one in.
+// forget drops a request of which nothing is left and lets in whoever waits, the oldest first (G11).
 func (c *Core) forget(r *request) {
 	delete(c.byID, r.id)
 	c.all.Remove(r.listed)
-	c.running--
-	for c.running < c.limits.MaxRunning && c.waiting.Len() > 0 {
-		n := c.waiting.Remove(c.waiting.Front()).(*request)
+	c.running -= r.worth
+	for c.waiting.Len() > 0 {
+		n := c.waiting.Front().Value.(*request)
+		if c.running+n.worth > c.limits.MaxRunning {
+			return
+		}
+		c.waiting.Remove(n.queued)
 		n.queued = nil
-		c.running++
+		c.running += n.worth
 		c.place(n)
 		c.schedule(n)
 	}

@@ -30,6 +30,8 @@
 //	G10 an answer is of one attempt. What was forwarded of a buffered request's attempt is taken
 //	    back (Discard) in the step that gives the attempt up, and nothing of it is forwarded
 //	    behind that. Removed: 16 events to an answer that begins twice
+//	G11 a request runs when all rights that it takes are free at once, and whoever came first runs
+//	    first: one that takes many is not starved by those behind it that take few
 //
 // The driver owes: one Pair per Place; a Roster for every worker that may be placed on and could
 // not before; per Open any number of LegOpen and Tokens, then a LegEnd, or, if Close was asked

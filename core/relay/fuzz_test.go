@@ -92,7 +92,7 @@ func (w *ledger) choose(a, b byte) {
 	switch EventKind(a % byte(eventKinds)) {
 	case Arrive:
 		w.arrived++
-		w.step(Event{Kind: Arrive, Req: w.arrived, Buffered: b&2 != 0, Budgets: Budgets{Queue: 1, Place: 1, Connect: time.Duration(b & 1), Gap: 1, Total: 2}})
+		w.step(Event{Kind: Arrive, Req: w.arrived, Buffered: b&2 != 0, Worth: int(b >> 2 & 3), Budgets: Budgets{Queue: 1, Place: 1, Connect: time.Duration(b & 1), Gap: 1, Total: 2}})
 	case Pair:
 		p := int32(b >> 6)
 		if p == 3 {

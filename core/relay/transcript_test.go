@@ -96,7 +96,7 @@ func event(verb string, a *transcript.Args) Event {
 	ev.Leg, _ = pick(a, Prefill, Decode)
 	switch verb {
 	case "arrive":
-		ev.Kind, ev.Buffered = Arrive, a.Has("buffered")
+		ev.Kind, ev.Buffered, ev.Worth = Arrive, a.Has("buffered"), a.Num("worth")
 		ev.Budgets = Budgets{Queue: a.Time("queue"), Place: a.Time("place"), Connect: a.Time("connect"), FirstToken: a.Time("first"), Gap: a.Time("gap"), Total: a.Time("total")}
 	case "pair":
 		ev.Kind, ev.OK, ev.Room = Pair, !a.Has("none"), room.ID(a.Num("room"))

@@ -11,7 +11,7 @@ import (
 func (c *Core) Rooms(yield func(View) bool) {
 	for e := c.all.Front(); e != nil; e = e.Next() {
 		r := e.Value.(*request)
-		v := View{Req: r.id, Room: r.room, Attempt: r.attempt, Phase: r.phase, Arrived: r.arrived, Since: r.since,
+		v := View{Req: r.id, Room: r.room, Attempt: r.attempt, Worth: r.worth, Phase: r.phase, Arrived: r.arrived, Since: r.since,
 			Prefill: r.legs[Prefill].worker, Decode: r.legs[Decode].worker, Tokens: r.tokens,
 			Deadline: r.arrived + r.budgets.Total, WaitsFor: r.waitsFor()}
 		if r.phase == Closing {
@@ -60,7 +60,7 @@ func (c *Core) Queue() QueueStats {
 	return q
 }
 
-// Running counts the requests that hold a right to run, those in Closing included.
+// Running counts the rights to run that are taken, also by requests in Closing.
 func (c *Core) Running() int { return c.running }
 
 // Draining says whether new requests are refused.
@@ -92,7 +92,7 @@ func (c *Core) AppendState(b []byte) []byte {
 func (r *request) appendState(b []byte) []byte {
 	b = binary.AppendUvarint(b, r.id)
 	b = binary.AppendUvarint(b, uint64(r.room))
-	b = append(b, byte(r.phase), byte(r.attempt), bit(r.tokens > 0)|bit(r.buffered)<<1, byte(r.verdict.Kind), byte(r.verdict.Cause))
+	b = append(b, byte(r.phase), byte(r.attempt), bit(r.tokens > 0)|bit(r.buffered)<<1, byte(r.worth), byte(r.verdict.Kind), byte(r.verdict.Cause))
 	b = append(b, byte(r.place), byte(r.nobody.Kind), byte(r.nobody.Cause))
 	for _, l := range r.legs {
 		b = append(b, byte(l.state))

@@ -96,14 +96,15 @@ func (w *World) arrive(n *node, c *choice) {
 		w.sights.see(tooLarge)
 	}
 	g, max := n.g, w.plan.limits
-	full := g.core.Running() >= max.MaxRunning && g.core.Queue().Len >= max.MaxQueued
+	queued := g.core.Queue().Len
+	full := (queued > 0 || g.core.Running()+r.n > max.MaxRunning) && queued >= max.MaxQueued
 	if full {
 		w.sights.see(gatewayFull)
 	}
 	if full || n.draining {
 		r.refused, r.why = true, room.Fail(room.Overload)
 	}
-	g.live++
+	g.live += r.n
 	g.came++
 	g.credit = min(g.credit+1, max.RetryBurst*retryCost)
 	if w.trace != nil {
@@ -112,7 +113,7 @@ func (w *World) arrive(n *node, c *choice) {
 	if !w.plan.weather.prompt() {
 		w.queue.push(event{at: n.clock.when(r.deadline) + graceGateway, kind: judgeReq, node: int32(n.id), n: int32(c.req)})
 	}
-	w.stepG(n, relay.Event{Kind: relay.Arrive, Req: uint64(c.req), Budgets: budgets, Buffered: r.whole})
+	w.stepG(n, relay.Event{Kind: relay.Arrive, Req: uint64(c.req), Budgets: budgets, Buffered: r.whole, Worth: r.n})
 }
 
 // clientGone lets a client leave, or be given up.
@@ -217,7 +218,7 @@ func (r *request) forgotten(n *node) {
 		}
 	}
 	r.over = true
-	n.g.live--
+	n.g.live -= r.n
 }
 
 // heardOf notes what a worker said, for the causes that it explains.

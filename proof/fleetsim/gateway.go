@@ -20,7 +20,7 @@ type gateway struct {
 	token   uint64 // of the Tokens event being stepped
 	k       int32  // its place in the output
 	output  int32
-	live    int // ghost: requests that are not forgotten
+	live    int // ghost: rights to run that requests take or wait for, of those that are not forgotten
 	rooms   int
 	came    int // ghost: arrivals
 	retries int // ghost

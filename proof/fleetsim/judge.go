@@ -231,12 +231,20 @@ func (w *World) judgeBlame(n *node, e *relay.Effect) {
 // truthG compares a gateway's counts with the ledger, and its views now and then.
 func (w *World) truthG(n *node) {
 	g := n.g
-	running, queued := g.core.Running(), g.core.Queue().Len
-	if running+queued != g.live {
-		w.fail("TRUTH", 0, "gateway %d counts %d running and %d queued requests, the ledger %d", n.at, running, queued, g.live)
+	running, queued, waiting := g.core.Running(), g.core.Queue().Len, 0
+	if queued > 0 {
+		g.core.Rooms(func(v relay.View) bool {
+			if v.Phase == relay.Queued {
+				waiting += v.Worth
+			}
+			return true
+		})
+	}
+	if running+waiting != g.live {
+		w.fail("TRUTH", 0, "gateway %d counts %d rights to run of running and %d of queued requests, the ledger %d", n.at, running, waiting, g.live)
 	}
 	if max := w.plan.limits; running > max.MaxRunning || queued > max.MaxQueued {
-		w.fail("BOUND", 0, "gateway %d has %d running and %d queued requests, more than %d and %d", n.at, running, queued, max.MaxRunning, max.MaxQueued)
+		w.fail("BOUND", 0, "gateway %d has %d rights to run taken and %d queued requests, more than %d and %d", n.at, running, queued, max.MaxRunning, max.MaxQueued)
 	}
 	if n.looks++; n.looks%looksEvery != 0 {
 		return

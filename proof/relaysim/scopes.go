@@ -65,6 +65,10 @@ func Scopes() []Named {
 			Options: explore.Options{Ask: explore.PROMPT, Must: shared}},
 		{Name: "relay PROMPT two pairs, lean", Scope: with(two, func(sc *Scope) { sc.Tokens = 0 }),
 			Options: explore.Options{Ask: explore.PROMPT, Must: shared}},
+		{Name: "relay PROMPT many rights", Scope: with(one, func(sc *Scope) { // of three one takes both rights, and the others one each
+			sc.Requests, sc.Many, sc.Gone, sc.Prefills, sc.Decodes, sc.Tokens = 3, 2, true, 0, 1, 0
+			sc.Limits.MaxRunning, sc.Limits.MaxQueued, sc.Limits.MaxTries = 2, 2, 1
+		}), Options: explore.Options{Ask: explore.PROMPT, Must: []string{"success", "cancelled"}}},
 		{Name: "relay TERM drain", Scope: with(one, func(sc *Scope) { sc.Requests, sc.Drain, sc.Gone, sc.Prefills, sc.Limits.MaxTries = 2, true, true, 0, 1 }),
 			Options: explore.Options{Ask: explore.TERM, Must: []string{"success", "overload", "cancelled"}}},
 		{Name: "relay PROMPT buffered", Scope: with(buffered, func(sc *Scope) { sc.Echo = true }),

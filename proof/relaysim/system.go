@@ -205,7 +205,7 @@ func (s *System) Apply(w *World, e Event) error {
 		for i := range w.requests {
 			r.order += flag(w.requests[i].arrived)
 		}
-		return s.step(w, relay.Event{Kind: relay.Arrive, Req: id, Budgets: s.scope.Budgets, Buffered: s.scope.Buffered})
+		return s.step(w, relay.Event{Kind: relay.Arrive, Req: id, Budgets: s.scope.Budgets, Buffered: s.scope.Buffered, Worth: s.worth(id)})
 	case Leave:
 		r.gone = true
 		return s.step(w, relay.Event{Kind: relay.ClientGone, Req: id})
@@ -388,6 +388,14 @@ func (s *System) Stuck(w *World) string {
 		return true
 	})
 	return strings.Join(what, "; ")
+}
+
+// worth is how many rights to run a request takes.
+func (s *System) worth(req uint64) int {
+	if req == 2 {
+		return s.scope.Many
+	}
+	return 0
 }
 
 func (s *System) Name(w *World, e Event) string {

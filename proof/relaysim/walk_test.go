@@ -14,7 +14,7 @@ import (
 func TestWalksOfManyRequests(t *testing.T) {
 	scope := Scope{
 		Requests: 8, Limits: relay.Limits{MaxRunning: 3, MaxQueued: 2, MaxTries: 3, RetryBurst: 3}, Prefills: 2, Decodes: 3, Tokens: 2,
-		Causes: slices.DeleteFunc(room.Causes()[1:], func(c room.Cause) bool { return c == room.Cancelled }), Gone: true, Silent: true, Echo: true, Away: 3,
+		Causes: slices.DeleteFunc(room.Causes()[1:], func(c room.Cause) bool { return c == room.Cancelled }), Gone: true, Silent: true, Echo: true, Away: 3, Many: 3,
 	}
 	streams := New(scope)
 	scope.Buffered = true

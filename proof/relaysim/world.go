@@ -19,6 +19,7 @@ type Scope struct {
 	Causes   []room.Cause
 	Gone     bool // clients may leave
 	Buffered bool // clients get nothing before the end
+	Many     int  // rights to run that the second request takes; 0 is 1
 	Silent   bool // a leg may fall silent for ever
 	Waits    bool // a decode leg may say that its room waits for memory
 	NoPair   bool // placement may find nobody
@@ -295,21 +296,33 @@ func (s *System) check(w *World, ev relay.Event) error {
 			return fmt.Errorf("G2: the %s leg of request %d failed, and its peer goes on", ev.Leg, ev.Req)
 		}
 	}
-	running, lonely := 0, uint64(0)
+	running, lonely, overtook, first := 0, uint64(0), uint64(0), relay.View{}
 	w.core.Rooms(func(v relay.View) bool {
-		if v.Phase != relay.Queued {
-			running++
+		switch {
+		case v.Phase != relay.Queued:
+			running += v.Worth
+			if first.Req != 0 {
+				overtook = v.Req
+			}
+		case first.Req == 0:
+			first = v
 		}
 		if r := w.of(v.Req); !s.scope.NoPair && v.Phase == relay.Placing && r.placing == 0 && s.served(w.pair(s, r)) {
 			lonely = v.Req
 		}
 		return true
 	})
+	if overtook != 0 {
+		return fmt.Errorf("G11: request %d runs, and request %d, which is older, waits", overtook, first.Req)
+	}
+	if first.Req != 0 && running+first.Worth <= s.scope.Limits.MaxRunning {
+		return fmt.Errorf("G11: request %d waits for %d rights to run, and %d of %d are taken", first.Req, first.Worth, running, s.scope.Limits.MaxRunning)
+	}
 	if lonely != 0 {
 		return fmt.Errorf("G9: request %d waits for a worker although a pair is there", lonely)
 	}
 	if running != w.core.Running() || running > s.scope.Limits.MaxRunning {
-		return fmt.Errorf("BOUND: %d requests run, the core counts %d, at most %d may", running, w.core.Running(), s.scope.Limits.MaxRunning)
+		return fmt.Errorf("BOUND: %d rights to run are taken, the core counts %d, at most %d may be", running, w.core.Running(), s.scope.Limits.MaxRunning)
 	}
 	return nil
 }

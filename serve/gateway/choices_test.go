@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"baton/core/relay"
 	"baton/core/room"
 	"baton/serve/leg"
 )
@@ -245,4 +246,33 @@ func TestChoicesAreBoundedByTheWorkersMemory(t *testing.T) {
 	if long.status != 400 || !strings.Contains(long.body, `"param":"n"`) {
 		t.Errorf("%d %s", long.status, long.body)
 	}
+}
+
+// Each choice takes a right to run: a request of three waits until three are free, nobody who came
+// later goes before it, and one of more than there are is refused with the field's name.
+func TestAChoiceIsARightToRun(t *testing.T) {
+	r := newRig(t, 1, func(c *Config) { c.Limits = relay.Limits{MaxRunning: 3, MaxQueued: 4} })
+	here, leave := make(chan struct{}, 4), make(chan struct{})
+	r.decodes[0].play(func(l *fakeLeg) { here <- struct{}{}; <-leave; manyDecode(l) })
+	answers := make(chan answer, 3)
+	ask := func(n int) {
+		go func() { answers <- r.post("/v1/chat/completions", fmt.Sprint(helloBody, `,"n":`, n, `}`)) }()
+	}
+	ask(2)
+	<-here
+	r.until(func(l *loop) bool { return l.core.Running() == 2 })
+	ask(3)
+	r.until(func(l *loop) bool { return l.core.Queue().Len == 1 })
+	ask(1) // a right is free, and it is not its turn
+	r.until(func(l *loop) bool { return l.core.Queue().Len == 2 && l.core.Running() == 2 })
+	if a := r.post("/v1/chat/completions", helloBody+`,"n":4}`); a.status != 400 || !strings.Contains(a.body, `"param":"n"`) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	close(leave)
+	for range 3 {
+		if a := <-answers; a.status != 200 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+	r.quiet()
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -133,7 +134,7 @@ func New(c Config) (*Gateway, error) {
 		g.longest = max(g.longest, len(c.Text.Token(int32(id))))
 	}
 	g.metrics = newMetrics(g)
-	l := &loop{g: g, core: relay.New(c.Limits), calls: map[uint64]*call{}, legs: map[legKey]context.CancelFunc{}}
+	l := &loop{g: g, core: relay.New(c.Limits), rights: cmp.Or(max(c.Limits.MaxRunning, 0), relay.DefaultLimits().MaxRunning), calls: map[uint64]*call{}, legs: map[legKey]context.CancelFunc{}}
 	if c.Record != "" {
 		life := recorder.Life{Role: "gateway", Name: "gateway", Boot: room.Boot(newRoom()), Began: g.started, Log: g.log}
 		var err error
@@ -216,7 +217,7 @@ func (g *Gateway) ask(ctx context.Context, f func(*loop)) error {
 
 // publish refreshes the status.
 func (l *loop) publish() {
-	s := status{l.roster.missing(), l.core.Draining(), l.roster.capacity(), l.roster.manifest()}
+	s := status{l.roster.missing(), l.core.Draining(), l.roster.capacity(l.rights), l.roster.manifest()}
 	if *l.g.status.Load() != s {
 		l.g.status.Store(&s)
 	}

@@ -200,7 +200,7 @@ func (g *Gateway) newRequest(w http.ResponseWriter, parsed *openai.Request, prom
 
 func (c *clientRequest) submit(b relay.Budgets) bool {
 	for _, one := range c.calls {
-		if !c.g.post(input{event: relay.Event{Kind: relay.Arrive, Req: one.req, Budgets: b, Buffered: !c.parsed.Stream}, call: one}) {
+		if !c.g.post(input{event: relay.Event{Kind: relay.Arrive, Req: one.req, Budgets: b, Buffered: !c.parsed.Stream, Worth: one.choices}, call: one}) {
 			return false
 		}
 	}

@@ -29,6 +29,7 @@ type input struct {
 type loop struct {
 	g        *Gateway
 	core     *relay.Core
+	rights   int // to run, of all requests together
 	effects  relay.Effects
 	rec      *recorder.Relay // nil: nothing is recorded
 	roster   roster

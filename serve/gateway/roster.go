@@ -182,12 +182,14 @@ func (r *roster) serving() bool { return r.missing() == "" }
 
 // capacity is what every worker can take, zero where nobody said: every worker of a fleet serves
 // the same model, but memory for it may differ. The answer is decode's to hold.
-func (r *roster) capacity() (c openai.Capacity) {
+// rights are the gateway's own, of which each choice takes one.
+func (r *roster) capacity(rights int) (c openai.Capacity) {
 	least := func(n *int, of int) {
 		if of > 0 && (*n == 0 || of < *n) {
 			*n = of
 		}
 	}
+	least(&c.Choices, rights)
 	for _, m := range r.members {
 		if m.followed {
 			continue

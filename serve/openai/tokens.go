@@ -128,7 +128,7 @@ func (r *Request) CheckContext(prompt int, has Capacity) *Error {
 	case prompt >= has.Context:
 		return invalid(field, CodeContext, "%s: %d tokens leave no room for an answer in the context of %d tokens", field, prompt, has.Context)
 	case r.N > 1 && has.Choices > 0 && r.N > has.Choices:
-		return invalid("n", CodeValue, "n: %d, while the workers make at most %d choices of one prompt", r.N, has.Choices)
+		return invalid("n", CodeValue, "n: %d, while this server makes at most %d choices of one prompt", r.N, has.Choices)
 	}
 	p, most := &r.Params, has.Context-prompt
 	if each := r.answerTokens(prompt, has.Pool); each < most {
