@@ -10,7 +10,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"baton/engine/tokenizer"
 )
@@ -29,6 +28,7 @@ type golden struct {
 	Text     *string
 	Refused  string
 	Error    string
+	IDs      []int32 // of a row of tokens
 }
 
 type goldenMessage struct {
@@ -47,7 +47,7 @@ type goldenMessage struct {
 
 func goldens(t testing.TB, name string) (out []golden) {
 	t.Helper()
-	f, err := os.Open("testdata/" + name)
+	f, err := os.Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,28 +114,19 @@ func messages(in []goldenMessage, f form) (out []Message, ok bool) {
 func TestConversationsRenderAsTransformersDoes(t *testing.T) {
 	templates := map[string]*Template{}
 	seen, refusals := 0, 0
-	for _, g := range goldens(t, "renders.jsonl.gz") {
+	for _, g := range goldens(t, "testdata/renders.jsonl.gz") {
 		tpl := templates[g.Template]
 		if tpl == nil {
 			tpl = plain(t, g.Template, nil)
 			templates[g.Template] = tpl
 		}
-		c := Conversation{Tools: g.Vars.Tools, Documents: g.Vars.Documents, Now: time.Date(2026, 3, 7, 9, 5, 4, 0, time.UTC)}
-		var ok bool
-		if c.Messages, ok = messages(g.Vars.Messages, tpl.form); !ok || g.Error != "" {
+		c, ok := g.conversation(tpl.form)
+		if !ok || g.Error != "" {
 			continue
 		}
 		if tools, calls := tpl.spelled(c); tools || calls {
 			continue // transformers leaves them out
 		}
-		c.NoGenerationPrompt = g.Vars.Prompt != nil && !*g.Vars.Prompt
-		kwargs := map[string]json.RawMessage{}
-		for _, name := range []string{"enable_thinking", "thinking", "reasoning_effort", "date_string", "tools_in_user_message"} {
-			if v := g.All[name]; v != nil {
-				kwargs[name] = v
-			}
-		}
-		c.Kwargs, _ = json.Marshal(kwargs)
 		seen++
 		got, err := tpl.render(c)
 		var refused *Refused
@@ -156,7 +147,7 @@ func TestConversationsRenderAsTransformersDoes(t *testing.T) {
 
 // TestContinuedMessagesAreThoseOfTransformers: continue_final_message.
 func TestContinuedMessagesAreThoseOfTransformers(t *testing.T) {
-	rows := goldens(t, "continued.jsonl")
+	rows := goldens(t, "testdata/continued.jsonl")
 	for _, g := range rows {
 		msgs, _ := messages(g.Messages, form{})
 		got, err := plain(t, g.Template, nil).render(Conversation{Messages: msgs, ContinueFinal: true})
