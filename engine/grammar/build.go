@@ -479,6 +479,9 @@ func (b *builder) numberOf(f *facts) (int32, error) {
 		high = &bound{value: numberMost, strict: true}
 	}
 	for _, x := range []*bound{low, high} {
+		if x == low && x.value.Cmp(numberMost) >= 0 || x == high && x.value.Cmp(new(big.Rat).Neg(numberMost)) <= 0 {
+			return 0, fmt.Errorf("%s is beyond the numbers that are written: they have at most %d digits before the point", quote(x.at.at()), wholeMost)
+		}
 		if !whole && !fewPlaces(x.value) {
 			return 0, fmt.Errorf("%s has more than %d digits after the point", quote(x.at.at()), fractionMost)
 		}

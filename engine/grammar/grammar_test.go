@@ -9,24 +9,27 @@ import (
 	"sync"
 	"testing"
 
-	"baton/engine/recall"
 	"baton/engine/tokenizer"
 	"baton/engine/weights/gguf"
-	"baton/proof/realmodel"
 )
 
 // recallVocabulary is the vocabulary of the embedded model.
 var recallVocabulary = sync.OnceValue(func() *vocabulary {
-	f, err := gguf.Parse(recall.GGUF())
+	f, err := gguf.Open("../recall/recall.gguf") // recall itself stands on this package
 	if err != nil {
 		panic(err)
 	}
+	defer f.Close() // a tokenizer shares no memory with its file
 	tok, err := tokenizer.FromGGUF(f)
 	if err != nil {
 		panic(err)
 	}
 	return newVocabulary(tok)
 })
+
+// RealModel opens a real model, or skips. Tests of package grammar_test set it: what looks for
+// models stands on this package.
+var RealModel func(t testing.TB) *gguf.File
 
 var smollm2 struct {
 	sync.Mutex
@@ -39,7 +42,7 @@ func realVocabulary(t testing.TB) *vocabulary {
 	smollm2.Lock()
 	defer smollm2.Unlock()
 	if smollm2.v == nil {
-		tok, err := tokenizer.FromGGUF(realmodel.SmolLM2(t))
+		tok, err := tokenizer.FromGGUF(RealModel(t))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,6 +25,7 @@ func TestWhatIsNotSupportedIsNamed(t *testing.T) {
 		`{"type":"string","minLength":-1}`:                                       `"#/minLength" must be a whole number from 0`,
 		`{"type":"string","maxLength":1e9}`:                                      `"#/maxLength" must be a whole number from 0`,
 		`{"type":"number","minimum":1e9999}`:                                     `"#/minimum" must be a number of at most`,
+		`{"type":"number","minimum":1e300}`:                                      `"#/minimum" is beyond the numbers that are written`,
 		`{"enum":[]}`:                                                            `"#/enum" must be a list of values`,
 		`{"anyOf":[]}`:                                                           `"#/anyOf" must be a list of schemas`,
 		`{"properties":[]}`:                                                      `"#/properties" must be an object`,

@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"fmt"
+	"regexp"
 	"regexp/syntax"
 	"slices"
 	"strings"
@@ -50,6 +51,9 @@ const (
 	hostPattern = `[A-Za-z0-9](?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?(?:\.[A-Za-z](?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?){1,4}`
 )
 
+// codePoints finds what ECMA-262 writes as \u00e9 and RE2 as \x{00e9}.
+var codePoints = regexp.MustCompile(`((?:^|[^\\])(?:\\\\)*)\\u([0-9A-Fa-f]{4})`)
+
 func formatNames() string {
 	var list []string
 	for name := range formats {
@@ -63,6 +67,9 @@ func formatNames() string {
 func (b *builder) regex(pattern string, form regexForm, to int32) (int32, error) {
 	if len(pattern) > regexBytesMost {
 		return 0, fmt.Errorf("the expression has %d bytes, allowed are %d", len(pattern), regexBytesMost)
+	}
+	if form.search {
+		pattern = codePoints.ReplaceAllString(pattern, `${1}\x{$2}`)
 	}
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {

@@ -122,3 +122,12 @@ func TestSequencesMatchWhatGoMatches(t *testing.T) {
 		}
 	}
 }
+
+func TestPatternsMayWriteCharactersAsECMADoes(t *testing.T) {
+	g := compiled(t, schemaSpec(`{"type":"string","pattern":"^[\\u00e9-\\u00ea]\\\\u00e9$"}`), recallVocabulary())
+	for text, want := range map[string]bool{`"é\\u00e9"`: true, `"ê\\u00e9"`: true, `"éé"`: false, `"é\u00e9"`: false} {
+		if why, got := accepts(g, rand.New(rand.NewPCG(1, 1)), text); got != want {
+			t.Errorf("%s: %v (%s)", text, got, why)
+		}
+	}
+}

@@ -30,6 +30,8 @@ const (
 	PartsDepthMax = 8
 	// RepeatMax bounds how often a part may stand.
 	RepeatMax = 1024
+	// SchemasBytesMax bounds the schemas of a sequence together.
+	SchemasBytesMax = 1 << 20
 	// TextBytesMax bounds one literal text, UntilBytesMax the end of one that is free.
 	TextBytesMax  = 16 << 10
 	UntilBytesMax = 256
@@ -151,7 +153,8 @@ func (s *Spec) choice(b *builder) (int32, error) {
 type sequence struct {
 	*builder
 	loose bool
-	count int
+	count int // parts so far
+	bytes int // of schemas so far
 }
 
 func (q *sequence) parts(list []Part, depth int, to int32) (int32, error) {
@@ -202,6 +205,9 @@ func (q *sequence) once(p *Part, depth int, to int32) (int32, error) {
 		}
 		return q.net.text(p.Text, to), nil
 	case len(p.Schema) > 0:
+		if q.bytes += len(p.Schema); q.bytes > SchemasBytesMax {
+			return 0, fmt.Errorf("the schemas have more than %d bytes together", SchemasBytesMax)
+		}
 		r, err := q.document(p.Schema, q.loose)
 		if err != nil {
 			return 0, fmt.Errorf("schema: %w", err)
