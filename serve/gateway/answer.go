@@ -30,7 +30,7 @@ func (c *clientRequest) begin() spoken {
 	if c.parsed.Thoughts == openai.ThoughtsInText {
 		style.Thinks, style.Open = false, false
 	}
-	if style == (reply.Style{}) {
+	if style.Calls == reply.NoCalls && !style.Thinks && !style.Open {
 		return s
 	}
 	o := reply.Options{One: c.parsed.OneCall, Whole: !c.parsed.Stream}

@@ -174,3 +174,23 @@ func TestWhatStoppedAChoiceIsTold(t *testing.T) {
 	}
 	r.quiet()
 }
+
+// Marks that are special tokens of the model are in the text that the worker sends, where a parser
+// looks for them, and nowhere else.
+func TestMarksThatAreSpecialTokensAreKept(t *testing.T) {
+	special := qwen
+	special.Special = true
+	for _, row := range []struct {
+		style reply.Style
+		more  string
+		kept  bool
+	}{{special, `}`, true}, {qwen, `}`, false}, {reply.Style{Calls: reply.Hermes, Special: true}, `,"tool_choice":"none"}`, false}, {qwen, `,"skip_special_tokens":false}`, true}} {
+		r, _ := newStyledRig(t, row.style, "x")
+		if a := r.post("/v1/chat/completions", toolBody+row.more); a.status != 200 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+		if r.quiet(); r.decodes[0].last.Params.KeepSpecial != row.kept {
+			t.Errorf("%+v %s: kept %v", row.style, row.more, !row.kept)
+		}
+	}
+}

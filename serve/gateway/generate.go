@@ -193,6 +193,9 @@ func (g *Gateway) newRequest(w http.ResponseWriter, parsed *openai.Request, prom
 		for range parsed.N {
 			c.said = append(c.said, c.begin())
 		}
+		if style.Special && c.said[0].parser != nil { // what would be skipped is what the parser looks for
+			parsed.Params.KeepSpecial = true
+		}
 		c.calls = append(c.calls, &call{req: g.lastReq.Add(1), rid: name, tokens: ids, request: c, first: i * parsed.N, choices: parsed.N})
 	}
 	return c
