@@ -11,6 +11,23 @@ import (
 // form a chain: equal keys at one place mean equal keys before it.
 type Key [16]byte
 
+// Common is how many keys two chains begin with alike.
+func Common(a, b []Key) int {
+	n := min(len(a), len(b))
+	if n == 0 || a[0] != b[0] {
+		return 0 // mostly
+	}
+	alike := 1
+	for alike < n { // equal keys mean equal keys before them
+		if mid := (alike + n) / 2; a[mid] == b[mid] {
+			alike = mid + 1
+		} else {
+			n = mid
+		}
+	}
+	return alike
+}
+
 // Find says how many blocks Match(keys) would give, and how many of them are cached: those it
 // would take away from those available.
 func (p *Pool) Find(keys []Key) (n, cachedOnly int) {

@@ -237,6 +237,9 @@ func (c *Core) giveBlocks(now time.Duration, out *Effects) {
 			continue
 		}
 		prefix := e.prefix()
+		if c.comes(e, prefix) {
+			continue
+		}
 		found, idle := c.pool.Find(prefix)
 		if !line.Take(c.wants(e) - found + idle) {
 			return
@@ -256,6 +259,21 @@ func (c *Core) giveBlocks(now time.Duration, out *Effects) {
 		c.move(e, Preallocated, now)
 		c.prealloc(now, e, out)
 	}
+}
+
+// comes says that an older room computes blocks here that e is to compute, too: it will find them
+// (D16). What comes over a link waits for nobody: prefill may have it.
+func (c *Core) comes(e *entry, prefix []blocks.Key) bool {
+	if e.peer != Local && e.phase != Retracted {
+		return false
+	}
+	for i := c.live.First(); i != e.slot; i = c.live.Next(i) {
+		o := &c.rooms[i]
+		if o.phase.unfilled() && int(o.filledTo/room.BlockTokens) < blocks.Common(prefix, o.keys[:min(len(o.keys), int(o.past())/room.BlockTokens)]) {
+			return true
+		}
+	}
+	return false
 }
 
 // give gives a room its blocks, of which the first are found.

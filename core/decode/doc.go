@@ -83,6 +83,10 @@
 //	    prompt that fills no block is the first output's; the others copy it in the room's first
 //	    step, which all take together, and before which it belongs to the room: it is kept until
 //	    all are over. Slots are given for all at once, and given back one by one.
+//	D16 Nothing is computed twice at a time. A room that computes here gets no blocks while an older
+//	    one computes blocks that it begins with, too: it finds them then. It holds nothing while it
+//	    waits and waits for older ones alone, which do not wait for it, so it is not for ever; and
+//	    those behind it may pass, for it is no resource that it waits for.
 //
 // The tombstone answers a Request that its Abort overtook. Cancel and the repeated Prealloc
 // are there for speed: the explorer finds nothing that breaks without them.

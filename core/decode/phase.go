@@ -64,6 +64,9 @@ func (p Phase) leased() bool { return p == Preallocated || p == Receiving }
 // computing says that the room's prompt, or what was retracted, is being computed here.
 func (p Phase) computing() bool { return p == Prefilling || p == Recomputing }
 
+// unfilled says that the room has blocks, and KV of it is computed here before it generates.
+func (p Phase) unfilled() bool { return p == Unfilled || p == Regranted || p.computing() }
+
 // ended is the phase in which an outcome is remembered.
 func ended(o room.Outcome) Phase {
 	if o.Kind == room.Success {

@@ -61,6 +61,11 @@
 //	    home): 1 event to a block that is found and holds nothing; (well): 2; (not given up):
 //	    3; (what is found is not computed): 4 to a write into a block that others read.
 //
+//	P12 Nothing is computed twice at a time. A room does not enter while an older one computes
+//	    blocks that it begins with, too: it finds them then. It holds nothing while it waits and
+//	    waits for older ones alone, which do not wait for it, so it is not for ever; and those
+//	    behind it may pass, for it is no resource that it waits for.
+//
 // A driver owes the core: one StepDone for each Step, one WriteDone for each Write, whatever
 // becomes of the link, and the LinkEnd of every connection; anything else it may lose, repeat
 // or reorder.

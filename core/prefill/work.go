@@ -161,6 +161,9 @@ func (c *Core) schedule(now time.Duration, out *Effects) {
 		if e.phase != Computing && (e.phase != Queued || pool.Closed() || places.Closed()) {
 			continue
 		}
+		if e.phase == Queued && c.comes(e) {
+			continue
+		}
 		found, cost := c.cached(e)
 		fits := budget.Fits(e.tokens - found)
 		if e.phase == Queued {
@@ -187,6 +190,18 @@ func (c *Core) schedule(now time.Duration, out *Effects) {
 	}
 	c.stepping = int32(len(items))
 	out.add(Effect{Kind: Step, Items: items})
+}
+
+// comes says that an older room is computing blocks that e begins with, too: it will find them (P12).
+func (c *Core) comes(e *entry) bool {
+	prefix := e.prefix()
+	for i := c.live.First(); i != e.slot; i = c.live.Next(i) {
+		o := &c.rooms[i]
+		if o.phase == Computing && int(o.computed/room.BlockTokens) < blocks.Common(prefix, o.keys) {
+			return true
+		}
+	}
+	return false
 }
 
 // cached returns how many tokens of the prompt need not be computed, and what the room's blocks

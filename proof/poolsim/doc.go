@@ -28,7 +28,9 @@
 //	RELEASE  references are holders; every leg ends once; nothing is held in the end
 //	ORDER    of two cached blocks of one prompt the later one is evicted first
 //	CAUSE    a room fails only if it was given up or a step or a write failed for it
-//	TURN     nobody gets blocks before a room that came earlier and waits for them (at prefill)
+//	TURN     nobody gets blocks before a room that came earlier and waits for them, and for nothing
+//	         that another computes (at prefill)
+//	TWICE    nobody gets blocks to compute what an older room is computing
 //	WHOLE    a success has sent every block of its prompt, once
 //
 // Nothing here decides: proof/gate runs the scopes, proof/mutants breaks the pool and the core.

@@ -235,9 +235,18 @@ func (s *Locals) feed(w *LocalWorld, ev decode.Event) error {
 		w.mem.going = append(w.mem.going, table...)
 	}
 	for i := range w.rooms {
-		if err := s.moved(w, room.ID(i+1)); err != nil {
-			return err
+		s.gives(w, room.ID(i+1)) // what went to the cache
+	}
+	var err error
+	w.core.Rooms(func(v room.View) bool { // in order of arrival
+		if (v.Phase == "needs_blocks" || v.Phase == "retracted") && v.Peer == decode.Local && s.comes(w, v.Room) != 0 {
+			w.show(joined)
 		}
+		err = s.moved(w, v.Room)
+		return err == nil
+	})
+	if err != nil {
+		return err
 	}
 	if err := s.begin(w); err != nil {
 		return err
@@ -325,15 +334,34 @@ func (s *Locals) gives(w *LocalWorld, id room.ID) {
 	}
 }
 
+// comes returns an older room that computes here what a room has to, too, and could find then.
+func (s *Locals) comes(w *LocalWorld, id room.ID) (who room.ID) {
+	word := s.word(id, 0)
+	word = word[:min(len(word), (s.tokens(id)+max(w.rooms[id-1].emitted[0], 1)-2)/room.BlockTokens)]
+	w.core.Rooms(func(v room.View) bool {
+		o, had := s.word(v.Room, 0), s.tokens(v.Room)+max(w.rooms[v.Room-1].emitted[0], 1)-1
+		switch v.Phase {
+		case "unfilled", "prefilling", "regranted", "recomputing":
+			if v.Room != id && v.Peer == decode.Local && w.mem.lacks(o[:min(len(o), had/room.BlockTokens)], w.rooms[v.Room-1].table, word) {
+				who = v.Room
+			}
+		}
+		return v.Room != id
+	})
+	return who
+}
+
 // moved compares a room's table with what it was: what is new was found, or is fresh.
 func (s *Locals) moved(w *LocalWorld, id room.ID) error {
-	s.gives(w, id) // what went to the cache
 	r := &w.rooms[id-1]
 	table, filled := w.core.Table(id)
 	if len(table) == len(r.table) {
 		return nil
 	}
 	old, found := len(r.table), 0
+	if who := s.comes(w, id); who != 0 && old == 0 {
+		return fmt.Errorf("TWICE: room %d computes what room %d is computing", id, who)
+	}
 	if old == 0 {
 		found = int(filled) / room.BlockTokens
 	}

@@ -49,6 +49,16 @@ func (m *memory) holds(prompt string, table []int32, n int) error {
 	return nil
 }
 
+// lacks says that a table of a prompt does not hold all yet that another prompt begins with, too.
+func (m *memory) lacks(prompt string, table []int32, other string) bool {
+	for n := 0; n < min(len(prompt), len(other)) && prompt[n] == other[n]; n++ {
+		if n >= len(table) || m.bytes[table[n]] != prompt[:n+1] {
+			return true
+		}
+	}
+	return false
+}
+
 // appendHolds appends for each block of a table whether it holds the prompt.
 func (m *memory) appendHolds(b []byte, prompt string, table []int32) []byte {
 	b = append(b, byte(len(table)))

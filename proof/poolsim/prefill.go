@@ -130,17 +130,20 @@ func (s *Prefills) feed(w *PrefillWorld, ev prefill.Event) error {
 			return err
 		}
 	}
-	if err := w.inTurn(had); err != nil {
+	if err := s.inTurn(w, had); err != nil {
 		return err
 	}
 	return w.mem.checked(s.scope.Prompts, w.core.Blocks(), w.core.Found, w.held)
 }
 
-// inTurn checks who got blocks: nobody before one who came earlier and waits for them.
-func (w *PrefillWorld) inTurn(had uint64) (err error) {
+// inTurn checks who got blocks: nobody before one who came earlier and waits for them, and not for
+// another that computes what it begins with.
+func (s *Prefills) inTurn(w *PrefillWorld, had uint64) (err error) {
 	waits := room.ID(0)
 	w.core.Rooms(func(v room.View) bool { // in order of arrival
 		switch i := v.Room - 1; {
+		case v.Phase == prefill.Queued.String() && s.comes(w, v.Room) != 0:
+			w.show(joined)
 		case v.Phase == prefill.Queued.String():
 			waits = v.Room
 		case waits != 0 && w.rooms[i].table != nil && had>>i&1 == 0:
@@ -192,9 +195,24 @@ func (s *Prefills) write(w *PrefillWorld, x *prefill.Effect) error {
 	return nil
 }
 
+// comes returns an older room that computes something that a room has to, too, and could find then.
+func (s *Prefills) comes(w *PrefillWorld, id room.ID) (who room.ID) {
+	prompt := s.scope.Prompts[id-1][:(s.tokens(id)-1)/room.BlockTokens]
+	w.core.Rooms(func(v room.View) bool {
+		if v.Room != id && v.Phase == prefill.Computing.String() && w.mem.lacks(s.scope.Prompts[v.Room-1], w.rooms[v.Room-1].table, prompt) {
+			who = v.Room
+		}
+		return v.Room != id
+	})
+	return who
+}
+
 // enters notes the table of a room, of which found blocks were there before.
 func (s *Prefills) enters(w *PrefillWorld, id room.ID, table []int32, found int) error {
 	r := &w.rooms[id-1]
+	if who := s.comes(w, id); who != 0 && r.table == nil {
+		return fmt.Errorf("TWICE: room %d computes what room %d is computing", id, who)
+	}
 	seen, err := w.mem.enters(id, table, len(r.table), found, w.held, w.busy)
 	if err != nil {
 		return err

@@ -1,6 +1,10 @@
 package poolsim
 
-import "baton/proof/explore"
+import (
+	"slices"
+
+	"baton/proof/explore"
+)
 
 // Named is a scope of one of the worlds, with its question and what it has to have shown.
 type Named struct {
@@ -33,7 +37,7 @@ func Scopes() []Named {
 		return sc
 	}
 	kept := []string{"success", "hit", "shared by two", "evicted", "private copy", "abort in mid-prefill", "failed step"}
-	again := append(kept[:len(kept):len(kept)], "retracted", "found after a retraction", "success after a retraction")
+	again := append(slices.DeleteFunc(slices.Clone(kept), func(w string) bool { return w == "private copy" }), "waited for another's prefix", "retracted", "found after a retraction", "success after a retraction")
 	return []Named{
 		// One room fits at a time, so that each takes what another left.
 		{Name: "prefill PROMPT tight", Options: ask(explore.PROMPT, and("evicted")...),
@@ -44,7 +48,7 @@ func Scopes() []Named {
 		{Name: "prefill PROMPT copies", Options: ask(explore.PROMPT, and("shared by two", "private copy")...),
 			Prefill: with(prefills("ab", "ab", "ac"), func(sc *PrefillScope) { sc.Tail, sc.Blocks = 0, 4 })},
 		// Two prompts in one step.
-		{Name: "prefill PROMPT steps of two", Options: ask(explore.PROMPT, and("shared by two", "evicted")...),
+		{Name: "prefill PROMPT steps of two", Options: ask(explore.PROMPT, and("shared by two", "evicted", "waited for another's prefix")...),
 			Prefill: with(prefills("ab", "ab", "xy"), func(sc *PrefillScope) { sc.Blocks, sc.Chunk = 6, 2 })},
 		// What the second lacks does not fit into a step behind the first, what the third lacks would.
 		{Name: "prefill PROMPT in turn", Options: ask(explore.PROMPT, "success", "hit", "shared by two", "success after a hit"),
@@ -57,7 +61,7 @@ func Scopes() []Named {
 		{Name: "holder PROMPT three", Options: ask(explore.PROMPT, three...),
 			Holder: &HolderScope{Prompts: []string{"ab", "abc", "x"}, Lives: 2, Blocks: 5, Quarantine: true}},
 		// Rooms that prefill where they generate.
-		{Name: "local PROMPT three", Options: ask(explore.PROMPT, kept...), Local: locals(0, 2, 5, 0, "ab", "ab", "x")},
+		{Name: "local PROMPT three", Options: ask(explore.PROMPT, append(kept[:len(kept):len(kept)], "waited for another's prefix")...), Local: locals(0, 2, 5, 0, "ab", "ab", "x")},
 		// An older one needs the blocks of a younger, which finds what is left of its prompt.
 		{Name: "local PROMPT retraction", Options: ask(explore.PROMPT, again...), Local: locals(15, 3, 5, 1, "a", "ab", "x")},
 
