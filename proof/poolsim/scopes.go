@@ -85,8 +85,8 @@ func Scopes() []Named {
 
 		{Name: "pair PROMPT said", Options: ask(explore.PROMPT, "success", "hit", "sent in part", "output found"), Pair: &PairScope{Source: 5, Slots: 2,
 			LocalScope: *says(&LocalScope{Prompts: []string{"a", "ap"}, Tail: 15, Output: 3, Blocks: 6, Running: 2, Chunk: 2}, "p", "q")}},
-		{Name: "pair PROMPT several", Options: ask(explore.PROMPT, "success", "hit", "sent in part", "output found", "success of several outputs"), Pair: &PairScope{Source: 5, Slots: 2,
-			LocalScope: *several(says(&LocalScope{Prompts: []string{"a", "ap"}, Tail: 15, Blocks: 8, Running: 3, Chunk: 2, Abort: true}, "p", "q"), []int{2, 2}, []int{1})}},
+		{Name: "pair PROMPT several", Options: ask(explore.PROMPT, "success", "hit", "sent in part", "failed step", "output found", "success of several outputs"), Pair: &PairScope{Source: 5, Slots: 2,
+			LocalScope: *several(says(&LocalScope{Prompts: []string{"a", "ap"}, Tail: 15, Blocks: 8, Running: 3, Chunk: 2, Abort: true, StepFails: true}, "p", "q"), []int{2, 2}, []int{1})}},
 
 		{Name: "local PROMPT four", Nightly: true, Options: ask(explore.PROMPT, again...), Local: locals(15, 3, 6, 1, "a", "ab", "x", "ab")},
 		{Name: "prefill PROMPT four rooms", Nightly: true, Options: ask(explore.PROMPT, and("shared by two", "evicted")...),
