@@ -56,7 +56,7 @@ type Template struct {
 	style    reply.Style
 	tools    *Template // for conversations with tools, if the model brings two; else nil
 
-	toolless   bool // it leaves out tools
+	toolless   bool // it leaves out tools, or wants calls that nobody here reads
 	callless   bool // it leaves out calls or their results
 	systemless bool // it leaves out a system message, or refuses it
 }

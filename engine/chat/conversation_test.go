@@ -194,7 +194,7 @@ func TestBadPartsOfConversationsAreTheClientsError(t *testing.T) {
 	} {
 		use := tpl
 		if strings.Contains(want, "cannot render") {
-			use, _ = New("{{ messages[0].content }}{% if tools %}{{ tools[0].function.name + 'x' }}{% endif %}{{ 'probe_tool' }}", vocabulary(t))
+			use, _ = New("{{ messages[0].content }}{% if tools %}{{ tools[0].function.name + 'x' }}{% endif %}{{ 'probe_tool<tool_call>' }}", vocabulary(t))
 		}
 		var refused *Refused
 		if _, err := use.Prompt(c); !errors.As(err, &refused) || !strings.HasPrefix(err.Error(), "chat: "+want) {

@@ -13,5 +13,6 @@
 //	C2  without special tokens in it, Encode gives the tokens of Render
 //	C3  time and memory of a rendering are bounded, whatever the template and the conversation
 //	C4  the text is that of Hugging Face's apply_chat_template
-//	C5  no tool, call or result is left out in silence: a template that knows none gets them as text
+//	C5  no tool, call or result is left out in silence, and calls come back as calls: a template
+//	    that knows none, or has calls written in a way that nobody here reads, gets them as text
 package chat

@@ -7,8 +7,9 @@ import (
 	"baton/engine/chat/reply"
 )
 
-// A template that knows no tools gets them as text (C5), in the words that models of the Hermes
-// kind were trained on, and many others follow.
+// A template that knows no tools, or has its model write calls in a way that nobody here reads,
+// gets tools as text (C5), in the words that models of the Hermes kind were trained on, and many
+// others follow.
 const (
 	toolsHead = "# Tools\n\nYou may call one or more functions to help with the user's request.\n\nTheir signatures are between <tools> and </tools>:\n<tools>"
 	toolsTail = "\n</tools>\n\nFor each call, answer with a JSON object of the function's name and its arguments between <tool_call> and </tool_call>:\n" +
@@ -110,13 +111,12 @@ func spellCall(c ToolCall) jinja.Text {
 	return text.Append(args).Append(jinja.Literal("}\n</tool_call>"))
 }
 
-// callsOf is how a model writes calls whose template is src.
+// callsOf is how a model writes calls whose template is src. One whose calls nobody here reads is
+// told of tools in words, and then writes calls as these say.
 func (t *Template) callsOf(src string) reply.Calls {
-	switch {
-	case t.toolless, hermes(src):
-		return reply.Hermes
-	case llama(src):
+	if llama(src) && !t.toolless {
 		return reply.Llama
 	}
-	return reply.NoCalls
+	t.toolless = t.toolless || !hermes(src)
+	return reply.Hermes
 }

@@ -114,16 +114,19 @@ func TestStylesOfReplies(t *testing.T) {
 	}
 	marks := small(t, []string{"a", "<", "<think>", "</think>"}, []int32{1, 1, 1, 3})
 	for src, want := range map[string]reply.Style{
-		"{{ messages[0].content }}{{ tools }}":        {},
-		"{{ messages[0].content }}{{ tools }}<think>": {Thinks: true, Open: true, Special: true},
+		"{{ messages[0].content }}{{ tools }}":        {Calls: reply.Hermes},
+		"{{ messages[0].content }}{{ tools }}<think>": {Calls: reply.Hermes, Thinks: true, Open: true, Special: true},
 	} {
 		if tpl, err := New(src, marks); err != nil || tpl.Reply() != want {
 			t.Errorf("%s: %v, %v", src, tpl.Reply(), err)
 		}
 	}
 	xml, err := New("{% for m in messages %}{{ m.content }}{% endfor %}{{ tools }}<tool_call><function=", tok)
-	if err != nil || xml.Reply().Calls != reply.NoCalls {
-		t.Errorf("calls in XML: %v, %v", xml.Reply(), err)
+	if err != nil || xml.Reply().Calls != reply.Hermes {
+		t.Fatalf("calls in XML: %v, %v", xml.Reply(), err)
+	}
+	if p, err := xml.Prompt(Conversation{Messages: user, Tools: tools}); err != nil || !strings.HasPrefix(p.Text, toolsHead) || !strings.HasSuffix(p.Text, "<think> aNone<tool_call><function=") {
+		t.Errorf("calls in XML, which nobody reads: %q, %v", p.Text, err)
 	}
 }
 
