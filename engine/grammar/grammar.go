@@ -33,14 +33,22 @@ func compile(s *Spec, v *vocabulary) (*Grammar, error) {
 	if len(v.ends) == 0 {
 		return nil, fmt.Errorf("grammar: the vocabulary has no end token, so an answer could not end")
 	}
-	m, err := n.settle(&v.has)
+	has, marks := v.has, make([]int32, len(n.marks))
+	for i, name := range n.marks {
+		id, ok := v.control[name]
+		if has[markByte+i] = ok; !ok {
+			id = -1
+		}
+		marks[i] = id
+	}
+	m, err := n.settle(&has)
 	if err != nil {
 		if _, without := n.settle(allBytes()); without == nil {
 			err = fmt.Errorf("%s: every text that fits needs bytes for which the vocabulary has no tokens", s.Kind)
 		}
 		return nil, fmt.Errorf("grammar: %w", err)
 	}
-	g := &Grammar{words: v.words, m: matcher{machine: m, vocabulary: v, found: make(bitmap, v.words)}}
+	g := &Grammar{words: v.words, m: matcher{machine: m, vocabulary: v, marks: marks, found: make(bitmap, v.words)}}
 	g.begin = m.begin()
 	return g, nil
 }
@@ -101,12 +109,20 @@ func (s *State) Push(id int32) bool {
 			return s.ended
 		}
 	}
+	m.tidy()
+	at := m.adopt(s.at)
+	for i, k := range m.marks {
+		if k == id {
+			if at = m.step(at, m.class[markByte+i]); at != &dead {
+				s.at = at
+			}
+			return at != &dead
+		}
+	}
 	text := m.vocabulary.text(id)
 	if text == "" {
 		return false
 	}
-	m.tidy()
-	at := m.adopt(s.at)
 	for i := range len(text) {
 		if at = m.step(at, m.class[text[i]]); at == &dead {
 			return false

@@ -119,7 +119,7 @@ func (m *machine) sortBytes(has *[256]bool) {
 		if used == 0 || !has[b] {
 			continue
 		}
-		if fresh { // UTF-8 never has 13 of the bytes, so the classes fit into a byte
+		if fresh { // UTF-8 never has 13 of the bytes, marks are 8, so the classes fit into a byte
 			m.first[m.width], fresh = uint8(b), false
 			m.width++
 		}

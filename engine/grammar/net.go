@@ -29,8 +29,9 @@ type net struct {
 	edges []edge
 	eps   []int32
 	rules []rule
-	chars int32 // the node at which characters of JSON strings begin, -1 none
-	err   error // the first bound that was passed; what is built after it counts for nothing
+	marks []string // control tokens that may stand for texts: see markByte
+	chars int32    // the node at which characters of JSON strings begin, -1 none
+	err   error    // the first bound that was passed; what is built after it counts for nothing
 }
 
 // rule begins at a node and ends at nodeEnd.
@@ -67,6 +68,23 @@ type edge struct {
 const end int32 = 0
 
 var errTooLarge = errors.New("it is too large")
+
+// markByte is the first of the bytes that stand for control tokens. UTF-8 has none of them, so that
+// in the automaton a control token is a character of its own that no text contains.
+const markByte = 0xf8
+
+// mark returns the byte that stands for the control token of this name.
+func (n *net) mark(name string) byte {
+	i := slices.Index(n.marks, name)
+	if i < 0 {
+		if i = len(n.marks); i == MarksMax {
+			n.fail("more than %d parts with different names are special", MarksMax)
+			return markByte
+		}
+		n.marks = append(n.marks, name)
+	}
+	return markByte + byte(i)
+}
 
 func newNet() *net { return &net{nodes: []node{{kind: nodeEnd}}, chars: -1} }
 

@@ -224,8 +224,9 @@ func runesOf(in *syntax.Inst) set {
 	return s
 }
 
-// until returns the start of any text up to and with the first s, which is not empty.
-func (b *builder) until(s string, to int32) int32 {
+// until returns the start of any text up to and with the first s, which is not empty, or mark,
+// if that is not 0.
+func (b *builder) until(s string, mark byte, to int32) int32 {
 	want := []rune(s)
 	if strings.ContainsRune(s, utf8.RuneError) && !utf8.ValidString(s) {
 		b.fail("until is not valid UTF-8")
@@ -246,6 +247,9 @@ func (b *builder) until(s string, to int32) int32 {
 				next = holes[n]
 			}
 			starts = append(starts, b.class(set{r, r}, false, next))
+		}
+		if mark != 0 {
+			starts = append(starts, b.byte(mark, to))
 		}
 		b.fill(holes[i], starts...)
 	}

@@ -3,6 +3,7 @@ package grammar
 import (
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -128,6 +129,44 @@ func TestPatternsMayWriteCharactersAsECMADoes(t *testing.T) {
 	for text, want := range map[string]bool{`"é\\u00e9"`: true, `"ê\\u00e9"`: true, `"éé"`: false, `"é\u00e9"`: false} {
 		if why, got := accepts(g, rand.New(rand.NewPCG(1, 1)), text); got != want {
 			t.Errorf("%s: %v (%s)", text, got, why)
+		}
+	}
+}
+
+func TestControlTokensStandOnlyWhereASequenceNamesThem(t *testing.T) {
+	texts := []string{"", "", "", "", "<", "c", ">", "/", "1", "x", "\xf8", "</c>"}
+	v := vocabularyOf(texts, []int32{0})
+	v.control = map[string]int32{"<c>": 1, "</c>": 2, "<other>": 3}
+	spec := &Spec{Kind: KindSequence, Parts: []Part{
+		{Until: "</c>", Special: true}, {Text: "<c>", Special: true}, {Text: "<c>"}, {Text: "<none>", Special: true, Min: 0, Max: 1},
+		{Schema: []byte(`{"const":1}`)}}}
+	g := compiled(t, spec, v)
+	for _, row := range []struct {
+		ids  []int32
+		want bool
+	}{
+		{[]int32{9, 2, 1, 4, 5, 6, 8, 0}, true},
+		{[]int32{11, 4, 5, 6, 4, 5, 6, 8, 0}, true},
+		{[]int32{4, 7, 5, 6, 1, 4, 5, 6, 8, 0}, true},
+		{[]int32{3}, false}, {[]int32{1}, false}, {[]int32{10}, false}, {[]int32{-1}, false}, {[]int32{12}, false},
+		{[]int32{2, 2}, false}, {[]int32{2, 1, 1}, false}, {[]int32{4, 2, 1, 4, 5, 6, 1}, false},
+	} {
+		s, mask, want := g.Start(), make([]uint64, g.Words()), make([]uint64, g.Words())
+		ok := true
+		for _, id := range row.ids {
+			s.Allowed(mask)
+			if naive(s, want); !slices.Equal(mask, want) {
+				t.Fatalf("%v: mask %b, token by token %b", row.ids, mask, want)
+			}
+			ok = ok && s.Push(id)
+		}
+		if ok != row.want {
+			t.Errorf("%v: %v", row.ids, ok)
+		}
+	}
+	for _, bad := range []Part{{Regex: "a", Special: true}, {Special: true}} {
+		if msg := (&Spec{Kind: KindSequence, Parts: []Part{bad}}).Validate(); msg == "" {
+			t.Errorf("%v passes", bad)
 		}
 	}
 }

@@ -28,6 +28,9 @@ const (
 	PartsMax = 2048
 	// PartsDepthMax bounds alternatives inside alternatives.
 	PartsDepthMax = 8
+	// MarksMax bounds the names that parts with Special have: each stands for a byte that UTF-8
+	// never has (see markByte).
+	MarksMax = 8
 	// RepeatMax bounds how often a part may stand.
 	RepeatMax = 1024
 	// SchemasBytesMax bounds the schemas of a sequence together.
@@ -58,8 +61,13 @@ type Part struct {
 	Regex  string          `json:"regex,omitempty"`  // as regex
 	Until  string          `json:"until,omitempty"`  // any text up to and with the first of these
 	Any    [][]Part        `json:"any,omitempty"`    // one of these sequences
-	Min    int             `json:"min,omitempty"`
-	Max    int             `json:"max,omitempty"`
+
+	// Special: Text, or the end of what Until says, may also be the control token of this name, if
+	// the vocabulary has one (as some have for <tool_call> and </think>).
+	Special bool `json:"special,omitempty"`
+
+	Min int `json:"min,omitempty"`
+	Max int `json:"max,omitempty"`
 }
 
 // Validate returns "" if s can be compiled, otherwise a sentence that names what is wrong (in a
@@ -175,6 +183,9 @@ func (q *sequence) parts(list []Part, depth int, to int32) (int32, error) {
 }
 
 func (q *sequence) part(p *Part, depth int, to int32) (int32, error) {
+	if p.Special && (p.Text == "") == (p.Until == "") {
+		return 0, fmt.Errorf("special is set, which is for a text or an until")
+	}
 	if p.Min == 0 && p.Max == 0 {
 		return q.once(p, depth, to)
 	}
@@ -203,7 +214,11 @@ func (q *sequence) once(p *Part, depth int, to int32) (int32, error) {
 		if len(p.Text) > TextBytesMax || !utf8.ValidString(p.Text) {
 			return 0, fmt.Errorf("its text has %d bytes, allowed are %d of valid UTF-8", len(p.Text), TextBytesMax)
 		}
-		return q.net.text(p.Text, to), nil
+		at := q.net.text(p.Text, to)
+		if p.Special {
+			at = q.split(at, q.byte(q.mark(p.Text), to))
+		}
+		return at, nil
 	case len(p.Schema) > 0:
 		if q.bytes += len(p.Schema); q.bytes > SchemasBytesMax {
 			return 0, fmt.Errorf("the schemas have more than %d bytes together", SchemasBytesMax)
@@ -219,7 +234,11 @@ func (q *sequence) once(p *Part, depth int, to int32) (int32, error) {
 		if len(p.Until) > UntilBytesMax || !utf8.ValidString(p.Until) {
 			return 0, fmt.Errorf("its until has %d bytes, allowed are %d of valid UTF-8", len(p.Until), UntilBytesMax)
 		}
-		return q.until(p.Until, to), nil
+		mark := byte(0)
+		if p.Special {
+			mark = q.mark(p.Until)
+		}
+		return q.until(p.Until, mark, to), nil
 	}
 	if len(p.Any) > branchesMost {
 		return 0, fmt.Errorf("it has %d alternatives, allowed are %d", len(p.Any), branchesMost)

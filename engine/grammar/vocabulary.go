@@ -31,6 +31,8 @@ type vocabulary struct {
 	ends  []int32   // they end an answer, and have no text
 	has   [256]bool // there is a token of this byte alone
 
+	control map[string]int32 // by name: tokens that have no text
+
 	// A token is plain if it is characters of a JSON string as they stand: no quote, no escape,
 	// no part of a character. They are most of a vocabulary, and inside a string all are allowed.
 	plain tree
@@ -59,12 +61,17 @@ type token struct {
 
 func newVocabulary(tok *tokenizer.Tokenizer) *vocabulary {
 	texts := make([]string, tok.Vocab())
+	control := map[string]int32{}
 	for id := range int32(len(texts)) {
 		if text := tok.Text(id); !tok.IsSpecial(id) && len(text) <= tokenBytesMost {
 			texts[id] = text
+		} else if tok.IsSpecial(id) && !tok.IsEOS(id) {
+			control[text] = id
 		}
 	}
-	return vocabularyOf(texts, tok.EOS())
+	v := vocabularyOf(texts, tok.EOS())
+	v.control = control
+	return v
 }
 
 func vocabularyOf(texts []string, ends []int32) *vocabulary {
@@ -74,6 +81,9 @@ func vocabularyOf(texts []string, ends []int32) *vocabulary {
 	}
 	var all []token
 	for id, text := range texts {
+		if hasMark(text) {
+			texts[id], text = "", ""
+		}
 		if text != "" {
 			all = append(all, token{text, int32(id)})
 			if len(text) == 1 {
@@ -106,6 +116,16 @@ func vocabularyOf(texts []string, ends []int32) *vocabulary {
 	}
 	v.plain, v.other = newTree(plain), newTree(other)
 	return v
+}
+
+// hasMark says whether text has bytes that stand for control tokens, and so never is UTF-8.
+func hasMark(text string) bool {
+	for i := range len(text) {
+		if text[i] >= markByte {
+			return true
+		}
+	}
+	return false
 }
 
 // text returns the bytes that a token stands for, "" if it can never be allowed.
@@ -174,6 +194,7 @@ func (b bitmap) merge(from []uint64) {
 type matcher struct {
 	*machine
 	*vocabulary
+	marks  []int32 // by byte from markByte: the control token, -1 if there is none
 	walked []*live // of a walk, by depth
 	found  bitmap  // working memory
 }
@@ -194,6 +215,11 @@ func (m *matcher) masked(l *live) *live {
 		m.walk(&m.plain, others)
 	}
 	l = m.adopt(l)
+	for i, id := range m.marks {
+		if id >= 0 && m.step(l, m.class[markByte+i]) != &dead {
+			m.found.add(id)
+		}
+	}
 	m.keep(l)
 	return l
 }
