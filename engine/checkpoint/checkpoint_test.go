@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,12 +54,16 @@ func tiny(t *testing.T, files map[string]string) string {
 }
 
 // words is a byte-level tokenizer of the 26 small letters, <s> and </s>: fewer tokens than the
-// model has rows.
-func words() string {
+// model has rows. More tokens may be added.
+func words(more ...int) string {
 	var b strings.Builder
 	b.WriteString(`{"version":"1.0","truncation":null,"padding":null,"added_tokens":[`)
 	b.WriteString(`{"id":26,"content":"<s>","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true},`)
-	b.WriteString(`{"id":27,"content":"</s>","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true}],`)
+	b.WriteString(`{"id":27,"content":"</s>","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true}`)
+	for _, id := range more {
+		fmt.Fprintf(&b, `,{"id":%d,"content":"<%d>","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true}`, id, id)
+	}
+	b.WriteString(`],`)
 	b.WriteString(`"normalizer":null,"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true},`)
 	b.WriteString(`"post_processor":null,"decoder":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true},`)
 	b.WriteString(`"model":{"type":"BPE","dropout":null,"unk_token":null,"continuing_subword_prefix":null,"end_of_word_suffix":null,"fuse_unk":false,"byte_fallback":false,"vocab":{`)
@@ -103,6 +108,32 @@ func TestDirectoriesOpenWithTheirWords(t *testing.T) {
 	items := []model.Item{{Tokens: []int32{60, 26, 0}, Table: []int32{0}, Want: true}}
 	if err := m.NewRunner(kv).Step(items); err != nil || len(items[0].Logits) != 28 {
 		t.Errorf("%d logits, %v; want 28: padding must not be drawn", len(items[0].Logits), err)
+	}
+}
+
+// TestTokensWithoutRowsAreNoTokens: Gemma's tokenizer has one token more than its text models have
+// rows; a tokenizer with many more is another model's.
+func TestTokensWithoutRowsAreNoTokens(t *testing.T) {
+	c, err := Open(tiny(t, map[string]string{"tokenizer.json": words(88)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	m, err := c.Load(model.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if c.Tokenizer.Vocab() != 89 || m.Config().Vocab != 88 {
+		t.Errorf("%d tokens, of which %d can be drawn", c.Tokenizer.Vocab(), m.Config().Vocab)
+	}
+	c, err = Open(tiny(t, map[string]string{"tokenizer.json": words(200)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Load(model.Options{Threads: 1}); err == nil || !strings.Contains(err.Error(), "not of one model") {
+		t.Errorf("201 tokens for 88 rows: %v", err)
 	}
 }
 

@@ -308,7 +308,7 @@ func (k *fields) rope(name string, raw json.RawMessage, theta float64, c *Config
 	}
 	factor := k.float(name+".factor", r.Factor, ropeScaleMax, 1)
 	switch kind {
-	case "default", "mrope":
+	case "default":
 	case "linear":
 		a.Scale = factor
 	case "llama3":

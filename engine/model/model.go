@@ -114,6 +114,10 @@ func Open(f weights.File, o Options) (*Model, error) {
 	return m, nil
 }
 
+// rowlessMax is how many tokens may have no row: Gemma's tokenizer.json has one more than its text
+// models, for images. They can be neither read nor drawn.
+const rowlessMax = 16
+
 // tokenizerDigest is 0 for a file that has no tokenizer at all, as synthetic ones for tests. It
 // lowers c.Vocab to the tokens that there are: rows beyond them are padding, which must never be
 // drawn.
@@ -127,8 +131,8 @@ func tokenizerDigest(f weights.File, t *tokenizer.Tokenizer, c *Config) (uint64,
 	if t == nil {
 		return 0, nil
 	}
-	if t.Vocab() > c.Rows {
-		return 0, fmt.Errorf("model: the tokenizer has %d tokens but the embedding only %d rows", t.Vocab(), c.Rows)
+	if t.Vocab() > c.Rows+rowlessMax {
+		return 0, fmt.Errorf("model: the tokenizer has %d tokens but the embedding only %d rows: they are not of one model", t.Vocab(), c.Rows)
 	}
 	c.Vocab = min(c.Vocab, t.Vocab())
 	return t.Digest(), nil
