@@ -22,6 +22,7 @@ type Metrics struct {
 	Prompt      prometheus.Counter     // prompt tokens computed
 	Cached      prometheus.Counter     // prompt tokens found in the prefix cache
 	PrefixHits  prometheus.Counter     // rooms that found some
+	Spared      prometheus.Counter     // prompt tokens found in the prefix cache of decode: their KV did not travel
 	Evicted     prometheus.Counter     // cached blocks that gave way to rooms
 	Output      prometheus.Counter     // output tokens made
 	Retractions prometheus.Counter     // rooms that gave their blocks to an older one
@@ -46,8 +47,17 @@ type Sources struct {
 	// Snapshot says false when the node loop did not answer in time; its gauges are then
 	// absent (O3).
 	Snapshot func() (Snapshot, bool)
+	// Grammars says what the cache of grammars holds and how often it was asked; false before the
+	// first grammar. nil for nobody to ask.
+	Grammars func() (Grammars, bool)
 	// Transfer counts what links moved; nil for a worker without links.
 	Transfer func() transfer.Stats
+}
+
+// Grammars is what a worker's cache of compiled grammars says.
+type Grammars struct {
+	Entries, Bytes int64
+	Hits, Misses   uint64
 }
 
 // NewMetrics returns the metrics of one worker, in a registry of their own.
@@ -70,6 +80,7 @@ func NewMetrics(role string, from Sources) *Metrics {
 	m.Prompt = counter("baton_prompt_tokens_total", "Prompt tokens computed.")
 	m.Cached = counter("baton_cached_tokens_total", "Prompt tokens found in the prefix cache, not computed.")
 	m.PrefixHits = counter("baton_prefix_hits_total", "Rooms that found a part of their prompt in the prefix cache.")
+	m.Spared = counter("baton_spared_tokens_total", "Prompt tokens found in this worker's prefix cache whose KV so did not travel.")
 	m.Evicted = counter("baton_prefix_evictions_total", "Cached blocks that gave way to rooms.")
 	m.Output = counter("baton_output_tokens_total", "Output tokens made.")
 	m.Retractions = counter("baton_retractions_total", "Times that a room gave its KV up for an older one that needed memory.")
@@ -99,21 +110,24 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	queueLen    = describe("baton_queue_length", "Rooms in a queue.", "queue")
-	queueOldest = describe("baton_queue_oldest_seconds", "How long the oldest room has stood in a queue.", "queue")
-	blockCount  = describe("baton_blocks", "KV blocks by state.", "state")
-	liveCount   = describe("baton_rooms_live", "Rooms that have not ended.")
-	drainState  = describe("baton_draining", "1 while the worker takes no new rooms.")
-	linkCount   = describe("baton_links", "Links that are up.")
-	movedBytes  = describe("baton_transfer_bytes_total", "KV bytes sent, placed, or read and thrown away.", "what")
-	movedChunks = describe("baton_transfer_chunks_total", "Chunks placed, refused for a wrong sum, or thrown away.", "what")
-	writeFails  = describe("baton_transfer_writes_failed_total", "Chunk writes that failed.")
-	wordsLost   = describe("baton_transfer_words_dropped_total", "Control messages without a link to go to.")
+	queueLen      = describe("baton_queue_length", "Rooms in a queue.", "queue")
+	queueOldest   = describe("baton_queue_oldest_seconds", "How long the oldest room has stood in a queue.", "queue")
+	blockCount    = describe("baton_blocks", "KV blocks by state.", "state")
+	liveCount     = describe("baton_rooms_live", "Rooms that have not ended.")
+	drainState    = describe("baton_draining", "1 while the worker takes no new rooms.")
+	linkCount     = describe("baton_links", "Links that are up.")
+	movedBytes    = describe("baton_transfer_bytes_total", "KV bytes sent, placed, or read and thrown away.", "what")
+	movedChunks   = describe("baton_transfer_chunks_total", "Chunks placed, refused for a wrong sum, or thrown away.", "what")
+	writeFails    = describe("baton_transfer_writes_failed_total", "Chunk writes that failed.")
+	grammarsHeld  = describe("baton_grammar_cache_entries", "Compiled grammars in the cache.")
+	grammarsBytes = describe("baton_grammar_cache_bytes", "Memory of the compiled grammars in the cache, reckoned.")
+	grammarsAsked = describe("baton_grammar_cache_lookups_total", "Times that the cache of grammars was asked, by whether it had the grammar.", "result")
+	wordsLost     = describe("baton_transfer_words_dropped_total", "Control messages without a link to go to.")
 )
 
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{queueLen, queueOldest, blockCount, liveCount, drainState,
-		linkCount, movedBytes, movedChunks, writeFails, wordsLost} {
+		grammarsHeld, grammarsBytes, grammarsAsked, linkCount, movedBytes, movedChunks, writeFails, wordsLost} {
 		ch <- d
 	}
 }
@@ -121,6 +135,14 @@ func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
 func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	put := func(d *prometheus.Desc, t prometheus.ValueType, v int64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, t, float64(v), labels...)
+	}
+	if g.from.Grammars != nil {
+		if c, ok := g.from.Grammars(); ok {
+			put(grammarsHeld, prometheus.GaugeValue, c.Entries)
+			put(grammarsBytes, prometheus.GaugeValue, c.Bytes)
+			put(grammarsAsked, prometheus.CounterValue, int64(c.Hits), "hit")
+			put(grammarsAsked, prometheus.CounterValue, int64(c.Misses), "miss")
+		}
 	}
 	if g.from.Transfer != nil {
 		s := g.from.Transfer()

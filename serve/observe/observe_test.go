@@ -35,6 +35,7 @@ func TestGaugesOfAnUnansweredSnapshotAreAbsent(t *testing.T) {
 			return Snapshot{Worker: Worker{Draining: true, Queues: map[string]Queue{"running": {Len: 2, OldestMS: 1500}}, Blocks: Blocks{Total: 3, Free: 1, Held: 2}},
 				Rooms: make([]Room, 2)}, answers
 		},
+		Grammars: func() (Grammars, bool) { return Grammars{Entries: 2, Bytes: 4096, Hits: 5, Misses: 3}, true },
 		Transfer: func() transfer.Stats { return transfer.Stats{PlacedBytes: 77} },
 	})
 	m.Step(Step{Work: WorkDecode, Rows: 3, Tokens: 3, Took: 3 * time.Millisecond, WeightBytes: 900, KVBytes: 300})
@@ -47,6 +48,8 @@ func TestGaugesOfAnUnansweredSnapshotAreAbsent(t *testing.T) {
 		`baton_step_tokens_total{role="decode",work="decode"} 3`, `baton_step_tokens_per_second{role="decode",work="decode"} 1000`,
 		`baton_step_read_bytes_total{role="decode",what="weights"} 900`, `baton_step_read_bytes_total{role="decode",what="kv"} 300`,
 		`baton_step_read_bytes_per_second{role="decode"} 400000`,
+		`baton_grammar_cache_entries{role="decode"} 2`, `baton_grammar_cache_bytes{role="decode"} 4096`,
+		`baton_grammar_cache_lookups_total{result="hit",role="decode"} 5`, `baton_grammar_cache_lookups_total{result="miss",role="decode"} 3`,
 		`baton_steps_total{role="decode"} 1`, `baton_rooms_ended_total{cause="deadline",outcome="failed",role="decode"} 1`,
 	} {
 		if !strings.Contains(scrape(m), want) {

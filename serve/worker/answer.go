@@ -13,6 +13,7 @@ import (
 	"baton/engine/sample"
 	"baton/engine/tokenizer"
 	"baton/serve/leg"
+	"baton/serve/observe"
 	"baton/transfer"
 )
 
@@ -30,6 +31,7 @@ type entry struct {
 
 	known  bool   // a first step has said how much was cached
 	cached int    // prompt tokens that were not computed for this room
+	spared bool   // what need not travel was counted
 	first  *first // the first tokens, once they are known
 
 	fault   room.Cause // what is wrong with its side data, if it is not the transfer
@@ -233,6 +235,14 @@ func (e *entry) end(o room.Outcome) *leg.End {
 		end.Choices = append(end.Choices, leg.Choice{Finish: b.last.Reason, Matched: b.last.Matched, OutputTokens: b.output})
 	}
 	return end
+}
+
+// spare counts, once for a room, the tokens whose KV decode has: a word may be said again.
+func (e *entry) spare(m *observe.Metrics, tokens int) {
+	if !e.spared {
+		e.spared = true
+		m.Spared.Add(float64(tokens))
+	}
 }
 
 // answerMax bounds what an answer holds for a gateway that does not read (W3), in lines and

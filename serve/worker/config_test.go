@@ -3,12 +3,15 @@ package worker
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
 	"baton/core/room"
+	"baton/engine/grammar"
 	"baton/engine/kernel"
 	"baton/engine/sample"
+	"baton/serve/leg"
 )
 
 func TestEveryLimitOfAConfigIsRefusedByName(t *testing.T) {
@@ -174,4 +177,57 @@ func ExampleConfig_Check() {
 	c := Config{Role: Decode, Secret: []byte("short")}.WithDefaults()
 	fmt.Println(c.Check())
 	// Output: worker: secret: 5 bytes; a decode worker needs at least 16, the same on every worker of the fleet
+}
+
+// Two legs are of one request only if everything is equal that prefill's first tokens come from: each
+// field of the parameters, but for how many tokens decode may make, and how many choices there are.
+func TestTheDigestIsOfEverythingAsked(t *testing.T) {
+	base := func() *leg.Request {
+		p := sample.Default()
+		p.Seed, p.Grammar = 3, &grammar.Spec{Kind: grammar.KindObject}
+		return &leg.Request{Tokens: []int32{1, 2, 3}, Params: p}
+	}
+	want := newDigest(base())
+	if other := newDigest(base()); other != want {
+		t.Fatalf("%v and %v of one request", want, other)
+	}
+	fields := reflect.TypeFor[sample.Params]()
+	for i := range fields.NumField() {
+		q := base()
+		switch f := reflect.ValueOf(&q.Params).Elem().Field(i); f.Kind() {
+		case reflect.Float64:
+			f.SetFloat(f.Float() + 0.25)
+		case reflect.Int, reflect.Int32, reflect.Int64:
+			f.SetInt(f.Int() + 1)
+		case reflect.Uint32, reflect.Uint64:
+			f.SetUint(f.Uint() + 1)
+		case reflect.Bool:
+			f.SetBool(true)
+		case reflect.Slice:
+			f.Set(reflect.MakeSlice(f.Type(), 1, 1))
+		case reflect.Pointer:
+			f.SetZero()
+		default:
+			t.Fatalf("%s is of a kind that this test does not know", fields.Field(i).Name)
+		}
+		name := fields.Field(i).Name
+		if same := newDigest(q) == want; same != (name == "MaxTokens") {
+			t.Errorf("with another %s the digest is the same: %v", name, same)
+		}
+	}
+	for name, change := range map[string]func(*leg.Request){
+		"n":         func(q *leg.Request) { q.N = 2 },
+		"generated": func(q *leg.Request) { q.Generated = 1 },
+		"tokens":    func(q *leg.Request) { q.Tokens[2] = 4 },
+		"grammar":   func(q *leg.Request) { q.Params.Grammar.Kind = grammar.KindRegex },
+	} {
+		q := base()
+		if change(q); newDigest(q) == want {
+			t.Errorf("with another %s the digest is the same", name)
+		}
+	}
+	q := base()
+	if q.N = 1; newDigest(q) != want {
+		t.Error("one choice is what no n means")
+	}
 }

@@ -87,6 +87,7 @@ func (n *decodeNode) do(x *decode.Effect, in *input) {
 	case decode.Dial:
 		n.link.Dial(x.Peer, n.peers.dial(x.Peer))
 	case decode.SendPrealloc:
+		w.room(x.Prealloc.Room).spare(w.metrics, x.Prealloc.From)
 		n.link.Prealloc(x.Conn, x.Prealloc)
 	case decode.SendCancel:
 		n.link.Cancel(x.Conn, x.Cancel)

@@ -155,6 +155,11 @@ func TestTheNextTurnFindsTheAnswer(t *testing.T) {
 		if where == "unified" && second.end.Cached != 96 { // of 40 + 57 + 3; the last token's KV is not there
 			t.Errorf("%s: %d tokens were found, want 96", where, second.end.Cached)
 		}
+		if where == "pair" {
+			if n := counter(t, d, "baton_spared_tokens_total"); n != 96 {
+				t.Errorf("the KV of %v tokens need not travel, want 96", n)
+			}
+		}
 		next.Room = newRoom(r)
 		fresh := loadRecall(t, Unified, func(c *Config) { c.NoPrefixCache = true })
 		if want := open(t, fresh, Decode, next).ended(room.NoCause); !slices.Equal(second.ids, want.ids) {

@@ -57,8 +57,9 @@ type Worker struct {
 	progress atomic.Int64 // clock when something last moved
 	stepping atomic.Int64 // clock when the step in flight began, plus 1; 0 without one
 
-	grammars  func() *grammar.Cache // made when the first grammar comes
-	compiling chan struct{}         // holds one for each grammar that is being compiled
+	grammars  func() *grammar.Cache         // made when the first grammar comes
+	compiled  atomic.Pointer[grammar.Cache] // that one, once it is there
+	compiling chan struct{}                 // holds one for each grammar that is being compiled
 
 	metrics  *observe.Metrics
 	link     io.Closer // nil for a unified worker
@@ -128,7 +129,11 @@ func build(c Config, s *Served) (*Worker, error) {
 		listener: listener, legs: make(chan struct{}, c.Sizes.MaxQueued+c.Sizes.MaxRunning+legsSpare), healthMax: HealthMax, answerMax: answerMax,
 		compiling: make(chan struct{}, compilingMax),
 	}
-	w.grammars = sync.OnceValue(func() *grammar.Cache { return grammar.NewCache(s.Tokenizer) })
+	w.grammars = sync.OnceValue(func() *grammar.Cache {
+		c := grammar.NewCache(s.Tokenizer)
+		w.compiled.Store(c)
+		return c
+	})
 	w.tokenBytes = int64(len(s.Engine.Block(0)) / room.BlockTokens)
 	w.tracing = c.Log.Enabled(context.Background(), slog.LevelDebug)
 	if w.name == "" {
@@ -137,7 +142,7 @@ func build(c Config, s *Served) (*Worker, error) {
 	if c.Canary {
 		w.canary = newCanary(s.Engine, w.canaryHit)
 	}
-	from := observe.Sources{Snapshot: w.Snapshot}
+	from := observe.Sources{Snapshot: w.Snapshot, Grammars: w.cached}
 	if c.Role != Unified {
 		from.Transfer = func() transfer.Stats { return w.linkStat() }
 	}
@@ -148,6 +153,16 @@ func build(c Config, s *Served) (*Worker, error) {
 		return nil, err
 	}
 	return w, nil
+}
+
+// cached says what the cache of grammars holds.
+func (w *Worker) cached() (g observe.Grammars, ok bool) {
+	c := w.compiled.Load()
+	if c == nil {
+		return g, false
+	}
+	entries, bytes, hits, misses := c.Stats()
+	return observe.Grammars{Entries: int64(entries), Bytes: bytes, Hits: hits, Misses: misses}, true
 }
 
 // listenError says what to do about an address that cannot be listened on.
