@@ -60,7 +60,7 @@ second one ends at once.`,
 		RunE: func(*cobra.Command, []string) error { return benchEngine(p, asJSON) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&p.Model, "model", store.Recall, "`NAME|PATH`: recall (embedded), smollm2, hf:OWNER/REPO/FILE, or a GGUF file")
+	fl.StringVar(&p.Model, "model", store.Recall, modelHelp)
 	fl.IntSliceVar(&p.Threads, "threads", bench.ThreadsDefault(), "engine threads; all tests are measured with each `N`")
 	fl.IntSliceVar(&p.Batches, "batch", []int{1}, "sequences that one step of tgN generates for; tgN is measured with each `N`")
 	fl.IntVar(&p.Repeat, "repeat", bench.RepeatDefault, "runs per test")

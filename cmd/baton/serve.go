@@ -102,7 +102,7 @@ Twice: everything stops at once. Exit codes: 0 every request ended, 1 some did n
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:8000", "address of the gateway, `HOST:PORT`; host 0.0.0.0 is every interface, port 0 a free one")
-	fl.StringVar(&f.model, "model", store.Recall, "`NAME|PATH`: recall (embedded), smollm2, hf:OWNER/REPO/FILE, or a GGUF file")
+	fl.StringVar(&f.model, "model", store.Recall, modelHelp)
 	fl.StringVar(&f.name, "served-model-name", "", "the `NAME` that clients use (default: the model's own)")
 	fl.IntVar(&f.prefill, "prefill", 1, "prefill workers")
 	fl.IntVar(&f.decode, "decode", 1, "decode workers")

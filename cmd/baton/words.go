@@ -87,3 +87,7 @@ func isTerminal(v any) bool {
 	f, ok := v.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
+
+// modelHelp says what --model takes.
+const modelHelp = "`NAME|PATH`: recall (embedded), smollm2, hf:OWNER/REPO/FILE, a GGUF file, or a directory with config.json,\n" +
+	"tokenizer.json and safetensors; of the families llama, qwen2, qwen3 and gemma3"

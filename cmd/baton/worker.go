@@ -94,7 +94,7 @@ Twice: everything stops at once.`,
 	fl := cmd.Flags()
 	fl.StringVar(&c.Role, "role", "", "prefill, decode or unified (required)")
 	fl.StringVar(&c.Name, "name", "", "`NAME` in logs and rows (default: role@address)")
-	fl.StringVar(&c.Model, "model", "", "`NAME|PATH` of the model (default: recall, embedded)")
+	fl.StringVar(&c.Model, "model", "", modelHelp)
 	fl.StringVar(&c.HTTP, "http", "127.0.0.1:0", "address for legs, `HOST:PORT`")
 	fl.StringVar(&c.Link, "link", "127.0.0.1:0", "address for links of decode workers, `HOST:PORT`; prefill only")
 	fl.IntVar(&c.Sizes.Threads, "threads", 0, "engine threads (default: one per core)")
