@@ -78,12 +78,12 @@ func thinking(ways [][]grammar.Part, style reply.Style) []grammar.Part {
 	if len(ways) == 1 {
 		body = ways[0]
 	}
-	behind := append([]grammar.Part{{Until: thinkClose}, {Regex: `\s*`}}, body...)
+	behind := append([]grammar.Part{{Until: thinkClose, Special: style.Special}, {Regex: `\s*`}}, body...)
 	switch {
 	case style.Open:
 		return behind
 	case style.Thinks:
-		return []grammar.Part{{Any: [][]grammar.Part{append([]grammar.Part{{Text: thinkOpen}}, behind...), body}}}
+		return []grammar.Part{{Any: [][]grammar.Part{append([]grammar.Part{{Text: thinkOpen, Special: style.Special}}, behind...), body}}}
 	}
 	return body
 }

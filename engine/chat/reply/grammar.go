@@ -33,7 +33,7 @@ func (s Style) Grammar(tools []Tool, one bool) *grammar.Spec {
 		var call []grammar.Part
 		switch s.Calls {
 		case Hermes:
-			call = []grammar.Part{{Text: callOpen + "\n" + `{"name": ` + string(name) + `, "arguments": `}, {Schema: schema}, {Text: "}\n" + callClose}}
+			call = s.hermes("\n"+`{"name": `+string(name)+`, "arguments": `, schema)
 		case Llama:
 			call = []grammar.Part{{Text: `{"name": ` + string(name) + `, "parameters": `}, {Schema: schema}, {Text: "}"}}
 		default:
@@ -47,4 +47,13 @@ func (s Style) Grammar(tools []Tool, one bool) *grammar.Spec {
 		spec.Parts = append(spec.Parts, grammar.Part{Any: again, Max: grammarCallsMax - 1})
 	}
 	return spec
+}
+
+// hermes is one of Hermes' calls: head stands in front of its arguments. Marks that are special
+// tokens may come as these, so they are parts of their own.
+func (s Style) hermes(head string, arguments json.RawMessage) []grammar.Part {
+	if !s.Special {
+		return []grammar.Part{{Text: callOpen + head}, {Schema: arguments}, {Text: "}\n" + callClose}}
+	}
+	return []grammar.Part{{Text: callOpen, Special: true}, {Text: head}, {Schema: arguments}, {Text: "}\n"}, {Text: callClose, Special: true}}
 }
