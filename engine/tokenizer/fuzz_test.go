@@ -31,6 +31,29 @@ func FuzzFromGGUF(f *testing.F) {
 		w.Set("tokenizer.ggml.add_bos_token", true)
 	}), "a\n\xffb")
 	f.Add(file(func(w *gguf.Writer) { w.Set("tokenizer.ggml.eos_token_id", uint32(700)) }), "")
+	scores := func(set func(w *gguf.Writer)) []byte {
+		var w gguf.Writer
+		w.Set("tokenizer.ggml.model", "llama")
+		w.Set("tokenizer.ggml.tokens", []string{"a", "b", "ab", "▁", "<s>", "</s>", "<0x0A>"})
+		w.Set("tokenizer.ggml.token_type", []int32{1, 1, 1, 1, 3, 2, 6})
+		w.Set("tokenizer.ggml.scores", []float32{-1, -2, -3, -4, 0, 0, 0})
+		set(&w)
+		b, err := w.Bytes()
+		if err != nil {
+			f.Fatal(err)
+		}
+		if parsed, err := gguf.Parse(b); err != nil {
+			f.Fatal(err)
+		} else if _, err := FromGGUF(parsed); err != nil {
+			f.Fatal(err)
+		}
+		return b
+	}
+	f.Add(scores(func(*gguf.Writer) {}), "ab <s>ab")
+	f.Add(scores(func(w *gguf.Writer) {
+		w.Set("tokenizer.ggml.add_space_prefix", false)
+		w.Set("tokenizer.ggml.unknown_token_id", uint32(5))
+	}), "▁a\n\xffb é")
 	f.Fuzz(func(t *testing.T, b []byte, text string) {
 		if len(text) > 4096 {
 			t.Skip()
@@ -47,7 +70,7 @@ func FuzzFromGGUF(f *testing.F) {
 			ids := tok.Encode(text, special)
 			s, streamed := tok.Stream(), ""
 			for _, id := range ids {
-				if id < 0 || int(id) >= tok.Vocab() || !special && tok.IsSpecial(id) {
+				if id < 0 || int(id) >= tok.Vocab() || !special && tok.Kind(id) == Control {
 					t.Fatalf("%q has the token %d of %d, special: %v", text, id, tok.Vocab(), tok.IsSpecial(id))
 				}
 				streamed += s.Push(id)

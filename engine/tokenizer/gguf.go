@@ -56,9 +56,6 @@ func bytesFromGGUF(f *gguf.File) (*Tokenizer, error) {
 		return name
 	})
 	t.split = p.Func
-	if p.Func == nil {
-		t.stage = func(bool) split.Stage { return p.Stage }
-	}
 	if p.Wholes {
 		t.wholes = make(map[string]int32, len(v.names))
 		for id, k := range v.kinds {

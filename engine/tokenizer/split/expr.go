@@ -2,9 +2,9 @@ package split
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -98,24 +98,14 @@ func Fuse(exprs []string) (Func, bool) {
 
 // Pre is a pre-tokenizer that model files have by name.
 type Pre struct {
-	Func   Func  // nil: use Stage
-	Stage  Stage // if there is no Func
-	Wholes bool  // ignore_merges: a piece that is a token is taken whole
-	AddBOS bool  // where the file does not say (add_bos_token)
+	Func   Func
+	Wholes bool // ignore_merges: a piece that is a token is taken whole
+	AddBOS bool // where the file does not say (add_bos_token)
 }
 
-// rows are the expressions of those that are not written out, each on what the ones before left.
-var rows = map[string][]string{
-	"deepseek-coder": {`[\r\n]`, `\s?\p{L}+`, `\s?\p{P}+`, `[一-龥ࠀ-一가-퟿]+`, `\p{N}`},
-	"deepseek-llm": {`[\r\n]`,
-		`\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+`,
-		`\s?[!-/:-~！-／：-～‘-‟　-。]+`, `\s+$`, `[一-龥ࠀ-一가-퟿]+`, `\p{N}+`},
-	"tekken": {`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`},
-}
-
-// written are those that are. "default", or no name, is what old files say that were made of
-// GPT-2's tokenizer.
-var written = map[string]Pre{
+// pres are those that were compared with llama.cpp. "default", or no name, is what old files say
+// that were made of GPT-2's tokenizer.
+var pres = map[string]Pre{
 	"gpt-2":            {Func: GPT2},
 	"default":          {Func: GPT2},
 	"smollm":           {Func: SmolLMExpr},
@@ -131,50 +121,14 @@ var written = map[string]Pre{
 	"deepseek-v3":      {Func: DeepSeek3},
 }
 
-// rowOf makes a Stage of a row of expressions, once.
-var rowOf = sync.OnceValues(func() (map[string]Pre, error) {
-	made := map[string]Pre{}
-	for name, exprs := range rows {
-		var stages []Stage
-		for _, e := range exprs {
-			s, err := Expression(e, Isolated, false)
-			if err != nil {
-				return nil, err
-			}
-			stages = append(stages, s)
-		}
-		made[name] = Pre{Stage: Sequence(stages...), Wholes: name == "tekken", AddBOS: name == "tekken"}
-	}
-	return made, nil
-})
-
 // ByName returns the pre-tokenizer that llama.cpp calls so in tokenizer.ggml.pre.
 func ByName(name string) (Pre, bool) {
-	if p, ok := written[name]; ok {
-		return p, true
-	}
-	if _, ok := rows[name]; !ok {
-		return Pre{}, false
-	}
-	made, err := rowOf()
-	if err != nil {
-		panic("split: " + err.Error()) // they are constants
-	}
-	return made[name], true
+	p, ok := pres[name]
+	return p, ok
 }
 
 // Names returns the names that ByName knows, for an error message.
-func Names() []string {
-	var all []string
-	for n := range written {
-		all = append(all, n)
-	}
-	for n := range rows {
-		all = append(all, n)
-	}
-	slices.Sort(all)
-	return all
-}
+func Names() []string { return slices.Sorted(maps.Keys(pres)) }
 
 // Replace returns a function that puts text where an expression matches.
 func Replace(expr, text string) (func(string) string, error) {
