@@ -142,7 +142,7 @@ func (s *step) normalizer() (func(string) string, error) {
 		case p != nil && p.Regex != nil:
 			return split.Replace(*p.Regex, s.Content)
 		}
-		return nil, errors.New("Replace has no pattern, needed is a String that is not empty or a Regex")
+		return nil, errors.New("a Replace has no pattern, needed is a String that is not empty or a Regex")
 	}
 	return nil, fmt.Errorf("%q is not supported, supported are NFC, Prepend, Replace and Sequence", s.Type)
 }
@@ -166,7 +166,7 @@ func readPreTokenizer(raw json.RawMessage) (cutting, error) {
 	for i := range steps {
 		s := &steps[i]
 		if c.ofBytes {
-			return c, errors.New("ByteLevel is not the last step")
+			return c, errors.New("the step ByteLevel is not the last step")
 		}
 		c.ofBytes = s.Type == "ByteLevel"
 		switch {
@@ -230,7 +230,7 @@ func (s *step) stage(atStart bool) (split.Stage, error) {
 		case p != nil && p.Regex != nil:
 			return split.Expression(*p.Regex, b, s.Invert)
 		}
-		return nil, errors.New("Split has no pattern, needed is a String or a Regex")
+		return nil, errors.New("a Split has no pattern, needed is a String or a Regex")
 	case "Digits":
 		return split.Digits(s.Individual), nil
 	case "Punctuation":
@@ -264,7 +264,7 @@ func (s *step) metaspace(atStart bool) (split.Stage, error) {
 		}
 	}
 	if mark == "" {
-		return nil, errors.New("Metaspace has no replacement")
+		return nil, errors.New("a Metaspace has no replacement")
 	}
 	all := []split.Stage{func(text string, yield func(string)) { yield(strings.ReplaceAll(text, " ", mark)) }}
 	switch {
@@ -299,7 +299,7 @@ func readDecoder(raw json.RawMessage, ofBytes bool) (func(name string, k Kind) s
 			pairs = append(pairs, s.Replacement, " ")
 		case "Replace":
 			if s.Pattern == nil || s.Pattern.String == nil || *s.Pattern.String == "" {
-				return nil, errors.New("Replace has no pattern, needed is a String that is not empty")
+				return nil, errors.New("a Replace has no pattern, needed is a String that is not empty")
 			}
 			pairs = append(pairs, *s.Pattern.String, s.Content)
 		default:
@@ -348,7 +348,7 @@ func readPostProcessor(raw json.RawMessage, vocab int) (bos int32, add bool, err
 			}
 			ids := s.SpecialTokens[item.SpecialToken.ID].IDs
 			if add || len(ids) != 1 || ids[0] < 0 || ids[0] >= int64(vocab) {
-				return -1, false, fmt.Errorf("TemplateProcessing puts %q (tokens %d) in front, supported is one token of the vocabulary", item.SpecialToken.ID, ids)
+				return -1, false, fmt.Errorf("the TemplateProcessing puts %q (tokens %d) in front, supported is one token of the vocabulary", item.SpecialToken.ID, ids)
 			}
 			bos, add = int32(ids[0]), true
 		}
