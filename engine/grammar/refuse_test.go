@@ -54,14 +54,19 @@ func TestWhatIsNotSupportedIsNamed(t *testing.T) {
 
 func TestBadSpecsAreRefused(t *testing.T) {
 	deep := []Part{{Text: "x"}}
-	for range PartsDepthMax + 1 {
+	for range PartsDepthMax + 2 {
 		deep = []Part{{Any: [][]Part{deep}}}
+	}
+	many := make([][]Part, ChoiceMax+1)
+	for i := range many {
+		many[i] = []Part{{Text: "x"}}
 	}
 	for want, s := range map[string]*Spec{
 		`the kind of a grammar is "xml", allowed are`:                                    {Kind: "xml"},
 		`choice: it has 0 texts`:                                                         {Kind: KindChoice},
 		`choice: text 0 is not valid UTF-8`:                                              {Kind: KindChoice, Choice: []string{"\xff"}},
 		`sequence: it has no parts`:                                                      {Kind: KindSequence},
+		`sequence: part 0: choice: it has 4097 texts`:                                    {Kind: KindSequence, Parts: []Part{{Any: many}}},
 		`part 0: 0 of text, schema`:                                                      {Kind: KindSequence, Parts: []Part{{}}},
 		`part 0: 2 of text, schema`:                                                      {Kind: KindSequence, Parts: []Part{{Text: "a", Until: "b"}}},
 		`stands 3 to 2 times`:                                                            {Kind: KindSequence, Parts: []Part{{Text: "a", Min: 3, Max: 2}}},

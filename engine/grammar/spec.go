@@ -126,12 +126,12 @@ func (s *Spec) start(b *builder) (int32, error) {
 		}
 		return at, nil
 	case KindChoice:
-		return s.choice(b)
+		return s.choice(b, end)
 	case KindSequence:
 		if len(s.Parts) == 0 {
 			return 0, fmt.Errorf("sequence: it has no parts, needed is at least one")
 		}
-		q := sequence{builder: b, loose: s.Loose}
+		q := sequence{builder: b, loose: s.Loose, schemas: map[string]int32{}}
 		at, err := q.parts(s.Parts, 0, end)
 		if err != nil {
 			return 0, fmt.Errorf("sequence: %w", err)
@@ -141,7 +141,7 @@ func (s *Spec) start(b *builder) (int32, error) {
 	return 0, fmt.Errorf("the kind of a grammar is %s, allowed are json_object, json_schema, regex, choice and sequence", quote(string(s.Kind)))
 }
 
-func (s *Spec) choice(b *builder) (int32, error) {
+func (s *Spec) choice(b *builder, to int32) (int32, error) {
 	if len(s.Choice) == 0 || len(s.Choice) > ChoiceMax {
 		return 0, fmt.Errorf("choice: it has %d texts, allowed are 1 to %d", len(s.Choice), ChoiceMax)
 	}
@@ -154,7 +154,19 @@ func (s *Spec) choice(b *builder) (int32, error) {
 			return 0, fmt.Errorf("choice: text %d is not valid UTF-8", i)
 		}
 	}
-	return b.texts(s.Choice, end), nil
+	return b.texts(s.Choice, to), nil
+}
+
+// texts returns the alternatives if each is one text and nothing else, otherwise nil.
+func texts(any [][]Part) (list []string) {
+	for _, parts := range any {
+		if len(parts) != 1 || parts[0].Text == "" || parts[0].Special || parts[0].Min != 0 || parts[0].Max != 0 ||
+			parts[0].Schema != nil || parts[0].Regex != "" || parts[0].Until != "" || parts[0].Any != nil {
+			return nil
+		}
+		list = append(list, parts[0].Text)
+	}
+	return list
 }
 
 // sequence builds parts.
@@ -163,6 +175,8 @@ type sequence struct {
 	loose bool
 	count int // parts so far
 	bytes int // of schemas so far
+
+	schemas map[string]int32 // rules of schemas that were built, by their text
 }
 
 func (q *sequence) parts(list []Part, depth int, to int32) (int32, error) {
@@ -223,9 +237,13 @@ func (q *sequence) once(p *Part, depth int, to int32) (int32, error) {
 		if q.bytes += len(p.Schema); q.bytes > SchemasBytesMax {
 			return 0, fmt.Errorf("the schemas have more than %d bytes together", SchemasBytesMax)
 		}
-		r, err := q.document(p.Schema, q.loose)
-		if err != nil {
-			return 0, fmt.Errorf("schema: %w", err)
+		r, ok := q.schemas[string(p.Schema)]
+		if !ok {
+			var err error
+			if r, err = q.document(p.Schema, q.loose); err != nil {
+				return 0, fmt.Errorf("schema: %w", err)
+			}
+			q.schemas[string(p.Schema)] = r
 		}
 		return q.call(r, to), nil
 	case p.Regex != "":
@@ -239,6 +257,9 @@ func (q *sequence) once(p *Part, depth int, to int32) (int32, error) {
 			mark = q.mark(p.Until)
 		}
 		return q.until(p.Until, mark, to), nil
+	}
+	if list := texts(p.Any); list != nil {
+		return (&Spec{Choice: list}).choice(q.builder, to)
 	}
 	if len(p.Any) > branchesMost {
 		return 0, fmt.Errorf("it has %d alternatives, allowed are %d", len(p.Any), branchesMost)

@@ -78,7 +78,7 @@ func thinking(ways [][]grammar.Part, style reply.Style) []grammar.Part {
 	if len(ways) == 1 {
 		body = ways[0]
 	}
-	behind := append([]grammar.Part{{Until: thinkClose, Special: style.Special}, {Regex: `\s*`}}, body...)
+	behind := append([]grammar.Part{{Until: thinkClose, Special: style.Special}, {Regex: `\s{0,8}`}}, body...)
 	switch {
 	case style.Open:
 		return behind
