@@ -82,40 +82,37 @@ func (m *Matrix) panelBytes() int { return PanelRows * m.Format.RowBytes(m.Cols)
 // panel returns the memory from panel p on.
 func (m *Matrix) panel(p int) unsafe.Pointer { return unsafe.Pointer(&m.data[p*m.panelBytes()]) }
 
-// packRow scatters one row; the panel of a padded matrix was cleared before.
+// packRow scatters one row; the panel of a padded matrix was cleared before. Weights are moved in groups of four bytes,
+// a line apart, by pointers: a file of gigabytes is packed while somebody waits.
 func (m *Matrix) packRow(r int, src []byte) {
-	le := binary.LittleEndian
-	step := PanelRows * rowBlockBytes[m.Format]
-	dst := m.data[r/PanelRows*m.panelBytes():]
-	rr := r % PanelRows
-	for b := 0; b < m.Cols/BlockCols; b++ {
-		d, s := dst[b*step:][:step], src[b*rowBlockBytes[m.Format]:][:rowBlockBytes[m.Format]]
+	size := rowBlockBytes[m.Format]
+	panel := m.panel(r / PanelRows)
+	half := r % PanelRows * 2 // scales are two bytes each
+	for b := range m.Cols / BlockCols {
+		s, d := unsafe.Pointer(&src[b*size]), unsafe.Add(panel, b*PanelRows*size+r%PanelRows*4)
 		switch m.Format {
 		case F32:
-			for k := range BlockCols {
-				le.PutUint32(d[(k*PanelRows+rr)*4:], le.Uint32(s[4*k:]))
-			}
+			scatter(d, s, 32)
 		case BF16:
-			for k := 0; k < BlockCols; k += 2 {
-				le.PutUint32(d[(k/2*PanelRows+rr)*4:], le.Uint32(s[2*k:]))
-			}
+			scatter(d, s, 16)
 		case Q8_0:
-			le.PutUint16(d[2*rr:], le.Uint16(s))
-			for g := range 8 {
-				le.PutUint32(d[32+64*g+4*rr:], le.Uint32(s[2+4*g:]))
-			}
+			*(*[2]byte)(unsafe.Add(d, -half)) = *(*[2]byte)(s)
+			scatter(unsafe.Add(d, 32), unsafe.Add(s, 2), 8)
 		case Q4_0:
-			le.PutUint16(d[2*rr:], le.Uint16(s))
-			for g := range 4 {
-				le.PutUint32(d[32+64*g+4*rr:], le.Uint32(s[2+4*g:]))
-			}
+			*(*[2]byte)(unsafe.Add(d, -half)) = *(*[2]byte)(s)
+			scatter(unsafe.Add(d, 32), unsafe.Add(s, 2), 4)
 		case Q4_1:
-			le.PutUint16(d[2*rr:], le.Uint16(s))
-			le.PutUint16(d[32+2*rr:], le.Uint16(s[2:]))
-			for g := range 4 {
-				le.PutUint32(d[64+64*g+4*rr:], le.Uint32(s[4+4*g:]))
-			}
+			*(*[2]byte)(unsafe.Add(d, -half)) = *(*[2]byte)(s)
+			*(*[2]byte)(unsafe.Add(d, 32-half)) = *(*[2]byte)(unsafe.Add(s, 2))
+			scatter(unsafe.Add(d, 64), unsafe.Add(s, 4), 4)
 		}
+	}
+}
+
+// scatter puts n groups of four bytes at the starts of lines of 64.
+func scatter(d, s unsafe.Pointer, n int) {
+	for i := range n {
+		*(*[4]byte)(unsafe.Add(d, 64*i)) = *(*[4]byte)(unsafe.Add(s, 4*i))
 	}
 }
 
