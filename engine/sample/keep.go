@@ -189,7 +189,8 @@ func (s *Scratch) shareOf(p *Params, logits []float32, high float64) []weighed {
 	if s.surveyed() {
 		// Whatever weighs less than its part of what may be missing can be missing.
 		total = s.exp(logits, high, p.Temperature)
-		s.kept = s.above(s.kept, logits, floorOf(high, p.Temperature, (1-p.TopP)*total/float64(len(logits))))
+		floor := floorOf(high, p.Temperature, (1-p.TopP)*total/float64(len(logits)))
+		s.kept = s.above(s.kept, logits, s.shareFloor(logits, high, p.TopP*total, floor))
 	} else {
 		for i, x := range logits {
 			if x >= -math.MaxFloat32 {

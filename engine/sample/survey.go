@@ -65,18 +65,47 @@ func (s *Scratch) bestToken(logits []float32) int32 {
 // above appends to dst the tokens whose logit is at least floor and not minus infinity, with their
 // logits, in the order of ids.
 func (s *Scratch) above(dst []weighed, logits []float32, floor float64) []weighed {
-	floor = max(floor, -math.MaxFloat32)
+	least := single(floor)
 	for i, p := range s.peaks {
-		if float64(p) < floor {
+		if p < least {
 			continue
 		}
 		for k, x := range part(logits, i) {
-			if float64(x) >= floor {
+			if x >= least {
 				dst = append(dst, weighed{int32(i*surveyTokens + k), float64(x)})
 			}
 		}
 	}
 	return dst
+}
+
+// single returns a float that is not above floor, and not infinite.
+func single(floor float64) float32 {
+	return max(math.Nextafter32(float32(floor), never), -math.MaxFloat32)
+}
+
+// shareFloor returns a logit, floor or a higher one, above which there is at least the weight want of
+// what exp filled in.
+func (s *Scratch) shareFloor(logits []float32, high, want, floor float64) float64 {
+	least := single(floor)
+	s.buckets = [bucketsMax]bucket{}
+	for i, p := range s.peaks {
+		if p < least {
+			continue
+		}
+		light := part(s.light, i)
+		for k, x := range part(logits, i) {
+			if x >= least {
+				s.buckets[bucketOf(x, high)].w += float64(light[k])
+			}
+		}
+	}
+	for b, sum := 0, 0.0; b < bucketsMax-1; b++ {
+		if sum += s.buckets[b].w; sum > want*(1+1e-5) { // kernels weigh a little wrong
+			return high - float64(b+1)/bucketsPerLogit
+		}
+	}
+	return floor
 }
 
 // exp fills in the weights exp((logit-high)/temperature) of all tokens and their sums by part, and
