@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"baton/engine/chat"
 	"baton/engine/model"
@@ -54,7 +55,19 @@ func (c *Checkpoint) orClosed(err error) (*Checkpoint, error) {
 		return nil, fmt.Errorf("checkpoint: model %s: %w", c.Name, err)
 	}
 	c.Config.Vocab = min(c.Config.Vocab, c.Tokenizer.Vocab())
+	c.tidy()
 	return c, nil
+}
+
+// largeBytes is the size of a model beside whose loading a collection is nothing.
+const largeBytes = 64 << 20
+
+// tidy gives back what reading has left behind: the parts of a large tokenizer.json alone are more
+// than 100 MB, and nothing in a server that has started would soon make the collector look.
+func (c *Checkpoint) tidy() {
+	if c.Weights.Size() >= largeBytes {
+		debug.FreeOSMemory()
+	}
 }
 
 func (c *Checkpoint) readGGUF(f *gguf.File) (err error) {
@@ -118,6 +131,7 @@ func (c *Checkpoint) Load(o model.Options) (*model.Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: model %s: %w", c.Name, err)
 	}
+	c.tidy()
 	return m, nil
 }
 
