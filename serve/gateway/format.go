@@ -78,12 +78,12 @@ func thinking(ways [][]grammar.Part, style reply.Style) []grammar.Part {
 	if len(ways) == 1 {
 		body = ways[0]
 	}
-	behind := append([]grammar.Part{{Until: thinkClose, Special: style.Special}, {Regex: `\s{0,8}`}}, body...)
+	until := []grammar.Part{{Until: thinkClose, Special: style.Special}, {Regex: `\s{0,8}`}} // more would be white space for ever
 	switch {
 	case style.Open:
-		return behind
-	case style.Thinks:
-		return []grammar.Part{{Any: [][]grammar.Part{append([]grammar.Part{{Text: thinkOpen, Special: style.Special}}, behind...), body}}}
+		return append(until, body...)
+	case style.Thinks: // or it does not think
+		return append([]grammar.Part{{Any: [][]grammar.Part{append([]grammar.Part{{Text: thinkOpen, Special: style.Special}}, until...)}, Max: 1}}, body...)
 	}
 	return body
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -53,12 +54,12 @@ func TestAFormHoldsForWhatIsSaid(t *testing.T) {
 		{reply.Style{}, regex, `{"kind":"regex","regex":"a+"}`},
 		{hermes, regex + tools + `,"tool_choice":"none"`, `{"kind":"regex","regex":"a+"}`},
 		{open, regex, `"parts":[{"until":"</think>"},{"regex":"\\s{0,8}"},{"regex":"a+"}]`},
-		{thinks, regex, `"parts":[{"any":[[{"text":"<think>"},{"until":"</think>"},{"regex":"\\s{0,8}"},{"regex":"a+"}],[{"regex":"a+"}]]}]`},
+		{thinks, regex, `"parts":[{"any":[[{"text":"<think>"},{"until":"</think>"},{"regex":"\\s{0,8}"}]],"max":1},{"regex":"a+"}]`},
 		{open, `,"guided_choice":["a","b"]`, `{"any":[[{"text":"a"}],[{"text":"b"}]]}`},
 		{open, `,"response_format":{"type":"json_object"}`, `{"schema":{"type":"object","additionalProperties":true}}`},
 		{open, `,"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"string"}}}`, `"loose":true,"parts":[{"until":"</think>"},{"regex":"\\s{0,8}"},{"schema":{"type":"string"}}]`},
 		{hermes, named, `{"kind":"sequence","parts":[{"any":[` + one + `]}]}`},
-		{hermes, required, `"max":7`},
+		{hermes, required, `{"regex":"\n?"}]],"min":1,"max":8}]`},
 		{hermes, required + `,"parallel_tool_calls":false`, one + `]}]}`},
 		{hermes, regex + tools, `"parts":[{"any":[[{"regex":"a+"}],[{"any":[[{"text":"<tool_call>`},
 		{hermes, regex + named, `{"kind":"sequence","parts":[{"any":[` + one + `]}]}`}, // there is nothing else for the form to hold for
@@ -74,6 +75,13 @@ func TestAFormHoldsForWhatIsSaid(t *testing.T) {
 		t.Errorf("a model that writes no calls: %v", err)
 	}
 	bad := `,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"a":{"not":{}}}}}}]`
+	var many []string
+	for i := range openai.ToolsMax {
+		many = append(many, fmt.Sprintf(`{"type":"function","function":{"name":"f%d","parameters":{"type":"object"}}}`, i))
+	}
+	if got, err := constrained(t, thinks, regex+`,"tools":[`+strings.Join(many, ",")+`],"tool_choice":"required"`); err != nil || got == "" {
+		t.Errorf("as many tools as there may be: %v", err)
+	}
 	if got, err := constrained(t, hermes, bad); err != nil || got != "" {
 		t.Errorf("a schema that need not be held is not judged: %s %v", got, err)
 	}

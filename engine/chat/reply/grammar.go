@@ -2,7 +2,6 @@ package reply
 
 import (
 	"encoding/json"
-	"slices"
 
 	"baton/engine/grammar"
 )
@@ -20,7 +19,7 @@ const grammarCallsMax = 8
 // with one set exactly one. Thoughts are not in it. It is nil of a style without calls.
 func (s Style) Grammar(tools []Tool, one bool) *grammar.Spec {
 	var calls [][]grammar.Part
-	var again [][]grammar.Part
+	several := s.Calls == Hermes && !one
 	for _, t := range tools {
 		schema := t.Parameters
 		if schema == nil {
@@ -39,14 +38,16 @@ func (s Style) Grammar(tools []Tool, one bool) *grammar.Spec {
 		default:
 			return nil
 		}
+		if several {
+			call = append(call, grammar.Part{Regex: "\n?"}) // between two
+		}
 		calls = append(calls, call)
-		again = append(again, slices.Concat([]grammar.Part{{Text: "\n"}}, call))
 	}
-	spec := &grammar.Spec{Kind: grammar.KindSequence, Parts: []grammar.Part{{Any: calls}}}
-	if s.Calls == Hermes && !one {
-		spec.Parts = append(spec.Parts, grammar.Part{Any: again, Max: grammarCallsMax - 1})
+	all := grammar.Part{Any: calls}
+	if several {
+		all.Min, all.Max = 1, grammarCallsMax
 	}
-	return spec
+	return &grammar.Spec{Kind: grammar.KindSequence, Parts: []grammar.Part{all}}
 }
 
 // hermes is one of Hermes' calls: head stands in front of its arguments. Marks that are special
