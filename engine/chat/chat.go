@@ -3,7 +3,6 @@ package chat
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"baton/engine/chat/jinja"
 	"baton/engine/chat/reply"
@@ -138,21 +137,9 @@ func (t *Template) Prompt(c Conversation) (*Prompt, error) {
 // without (C1). Text on both sides of a border between them is encoded together, as it would be
 // in one string (C2).
 func (t *Template) encode(prompt jinja.Text) []int32 {
-	ids := make([]int32, 0, prompt.Len()/4+4)
-	var text strings.Builder
-	for rest, client := range prompt.Parts() {
-		for !client {
-			before, id, after, ok := t.tok.CutSpecial(rest)
-			if !ok {
-				break
-			}
-			text.WriteString(before)
-			ids = t.tok.AppendEncode(ids, text.String(), false)
-			text.Reset()
-			ids = append(ids, id)
-			rest = after
-		}
-		text.WriteString(rest)
+	var parts []tokenizer.Part
+	for text, client := range prompt.Parts() {
+		parts = append(parts, tokenizer.Part{Text: text, Special: !client})
 	}
-	return t.tok.AppendEncode(ids, text.String(), false)
+	return t.tok.EncodeParts(parts)
 }

@@ -58,13 +58,14 @@ func compare(t *testing.T, name string, tok *Tokenizer, skip func(text string) b
 	}
 }
 
-// roundTrip holds T1, T2 and T4 for the corpus; want says what comes back.
+// roundTrip holds T1, T2, T4 and T5 for the corpus; want says what comes back.
 func roundTrip(t *testing.T, tok *Tokenizer, want func(text string) string) {
 	t.Helper()
 	for _, text := range corpus() {
 		ids := tok.Encode(text, false)
-		s, streamed := tok.Stream(), ""
+		s, streamed, bytes := tok.Stream(), "", ""
 		for _, id := range ids {
+			bytes += tok.Text(id)
 			if tok.Kind(id) == Control {
 				t.Fatalf("%q has the control token %d", text, id)
 			}
@@ -75,8 +76,8 @@ func roundTrip(t *testing.T, tok *Tokenizer, want func(text string) string) {
 			streamed += piece
 		}
 		streamed += s.Flush()
-		if got := tok.Decode(ids, true); got != want(text) || streamed != got {
-			t.Fatalf("%q comes back as %q, streamed %q", text, got, streamed)
+		if got := tok.Decode(ids, true); got != want(text) || streamed != got || bytes != got {
+			t.Fatalf("%q comes back as %q, streamed %q, of tokens with the bytes %q", text, got, streamed, bytes)
 		}
 	}
 }
