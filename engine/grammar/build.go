@@ -423,7 +423,7 @@ func (b *builder) extra(f *facts) int32 {
 	var list []*value
 	declares := false
 	for _, o := range f.objects {
-		declares = declares || o.names != nil || o.props != nil
+		declares = declares || o.said
 		if o.more != nil {
 			list = append(list, o.more)
 		}

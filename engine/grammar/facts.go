@@ -63,6 +63,7 @@ type facts struct {
 
 // objectFacts is what one schema says of members.
 type objectFacts struct {
+	said  bool // properties is there, if without any
 	names []string
 	props []*value
 	more  *value // additionalProperties, nil if not said
@@ -314,7 +315,7 @@ func (f *facts) addObject(in *value, name string, v *value) error {
 		if v.kind != 'o' {
 			return wants(v, "an object of schemas")
 		}
-		f.objects = append(slices.Clip(f.objects), objectFacts{names: v.names, props: v.items, more: in.get("additionalProperties")})
+		f.objects = append(slices.Clip(f.objects), objectFacts{said: true, names: v.names, props: v.items, more: in.get("additionalProperties")})
 	case "additionalProperties":
 		if in.get("properties") == nil {
 			f.objects = append(slices.Clip(f.objects), objectFacts{more: v})

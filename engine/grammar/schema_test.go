@@ -128,3 +128,50 @@ func (g *Grammar) lacks(doc string) bool {
 	}
 	return false
 }
+
+func TestWhatSchemasMean(t *testing.T) {
+	for _, row := range []struct {
+		schema  string
+		loose   bool
+		yes, no []string
+	}{
+		{`{"type":"object"}`, false, []string{`{}`, `{"a": [1, null]}`, `{"a":{},"a":2}`}, []string{`[]`, `{"a"}`, `{ "a" :1}`, ` {}`, `{} `}},
+		{`{"type":"object","properties":{}}`, false, []string{`{}`, `{ }`}, []string{`{"a":1}`}},
+		{`{"type":"object","properties":{}}`, true, []string{`{}`, `{"a":1}`}, nil},
+		{`{"properties":{"a":{"type":"null"}}}`, true, []string{`{"a":null,"b":2}`, `{"b":2}`}, []string{`{"a":1}`, `{"b":2,"a":1}`, `{"b":2,"a":null}`, `{"\u0061":1}`}},
+		{`{"properties":{"a":{"type":"null"}},"required":["b"]}`, false, []string{`{"a":null,"b":[]}`, `{"b":2}`}, []string{`{"a":null}`, `{"b":1,"c":2}`}},
+		{`{"properties":{"a":true},"required":["b"],"additionalProperties":{"type":"integer"}}`, false, []string{`{"b":2,"c":3}`}, []string{`{"b":null}`, `{"b":1,"c":null}`}},
+		{`{"properties":{"a":true,"b":false}}`, false, []string{`{"a":1}`, `{}`}, []string{`{"b":1}`}},
+		{`{"properties":{"a":true},"unevaluatedProperties":false}`, true, []string{`{"a":1}`}, []string{`{"b":1}`}},
+		{`{"allOf":[{"properties":{"a":{"type":"integer"}}},{"properties":{"a":{"minimum":5},"b":true},"required":["a"]}]}`, false, []string{`{"a":5}`, `{"a":6,"b":"x"}`}, []string{`{"a":4}`, `{"b":1}`, `{}`}},
+		{`{"properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"anyOf":[{"required":["a"]},{"required":["b"]}]}`, false, []string{`{"a":1}`, `{"b":1}`, `{"a":1,"b":2}`}, []string{`{}`}},
+		{`{"$ref":"#/definitions/x%20y/0","definitions":{"x y":[{"type":"integer"}]},"maximum":3}`, false, []string{`3`, `-7`}, []string{`4`}},
+		{`{"oneOf":[{"const":"a"},{"type":"integer","multipleOf":1}]}`, false, []string{`"a"`, `12`}, []string{`"b"`, `1.5`}},
+		{`{"type":["string","null"],"maxLength":1}`, false, []string{`null`, `""`, `"\ud83d\ude00"`, `"😀"`}, []string{`"ab"`, `"\ud83d"`, `"\ude00"`, `"\ud83dx"`, "\"\n\"", `1`}},
+		{`{"items":[{"type":"integer"},{"type":"null"}],"additionalItems":false}`, false, []string{`[]`, `[1]`, `[1, null]`, "[\n  1,\n  null\n]"}, []string{`[null]`, `[1,null,1]`, `[1 ,null]`, "[\n\n1]"}},
+		{`{"prefixItems":[{"type":"integer"}],"items":{"type":"boolean"},"minItems":2,"maxItems":3}`, false, []string{`[1,true]`, `[1,true,false]`}, []string{`[1]`, `[true,true]`, `[1,true,true,true]`}},
+		{`{"type":"array","maxItems":0}`, false, []string{`[]`, `[ ]`}, []string{`[1]`}},
+		{`{"enum":[1,"a",[1,{"b":null}],2.5],"type":["integer","array"]}`, false, []string{`1`, `[1,{"b":null}]`}, []string{`"a"`, `2.5`, `[1]`}},
+		{`{"type":"integer","minimum":-3,"exclusiveMaximum":12}`, false, []string{`-3`, `-1`, `0`, `9`, `11`}, []string{`-4`, `12`, `-0`, `01`, `1.0`, `+1`}},
+		{`{"type":"integer","minimum":95,"maximum":1005}`, false, []string{`95`, `99`, `100`, `999`, `1000`, `1005`}, []string{`94`, `1006`, `9`, `10`}},
+		{`{"type":"number","minimum":-0.5,"maximum":2.25}`, false, []string{`-0.5`, `-0.50`, `-0.49`, `0`, `-0`, `1.999`, `2.25`, `2.2`, `2`}, []string{`-0.51`, `2.26`, `2.3`, `3`, `-1`, `1e0`, `1.`, `.5`}},
+		{`{"type":"number","exclusiveMinimum":0,"exclusiveMaximum":1}`, false, []string{`0.1`, `0.0001`, `0.99`}, []string{`0`, `0.0`, `1`, `1.0`, `-0.1`}},
+		{`{"type":"number","multipleOf":0.01}`, false, []string{`1.25`, `-3`, `0.1`}, []string{`0.125`, `1e1`}},
+		{`{"pattern":"b","type":"string"}`, false, []string{`"b"`, `"abc"`, `"\nb\\\""`}, []string{`"a"`, `"\u0062"`}},
+	} {
+		spec := schemaSpec(row.schema)
+		spec.Loose = row.loose
+		g := compiled(t, spec, recallVocabulary())
+		r := rand.New(rand.NewPCG(1, 1))
+		for _, doc := range row.yes {
+			if why, ok := accepts(g, r, doc); !ok {
+				t.Errorf("%s refuses %s: %s", row.schema, doc, why)
+			}
+		}
+		for _, doc := range row.no {
+			if _, ok := accepts(g, r, doc); ok {
+				t.Errorf("%s accepts %s", row.schema, doc)
+			}
+		}
+	}
+}
