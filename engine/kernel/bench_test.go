@@ -44,7 +44,7 @@ func BenchmarkMatVec(b *testing.B) { benchMatMul(b, 1, 128<<20) }
 // BenchmarkMatThin is a step of decoding for eight tokens.
 func BenchmarkMatThin(b *testing.B) { benchMatMul(b, 8, 128<<20) }
 
-// BenchmarkMatMat is a chunk of a prompt: GF/s.
+// BenchmarkMatMat is a chunk of a prompt, in tiles if the level has them: GF/s.
 func BenchmarkMatMat(b *testing.B) { benchMatMul(b, 256, 0) }
 
 func benchMatMul(b *testing.B, n, pool int) {
@@ -53,7 +53,11 @@ func benchMatMul(b *testing.B, n, pool int) {
 			b.Run(fmt.Sprintf("%s/%dx%d", f, s[0], s[1]), func(b *testing.B) {
 				ms := benchPool(b, f, s[0], s[1], pool)
 				var in Input
-				in.Set(randFloats(newRand(2), n*s[1]), n, s[1], f.Form())
+				in.Reset(n, s[1], f.Form())
+				if pool == 0 {
+					in.Tile(n)
+				}
+				in.SetRange(randFloats(newRand(2), n*s[1]), s[1], 0, n)
 				y := make([]float32, n*s[0])
 				per := timed(b, func(i int) { MatMul(y, s[0], ms[i%len(ms)], &in, 0, ms[0].Panels()) })
 				b.ReportMetric(float64(ms[0].Bytes())/per/1e9, "GB/s")

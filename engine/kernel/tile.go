@@ -26,8 +26,9 @@ const (
 	// tileBlocks is the number of blocks of 32 columns that are widened and multiplied at a time: two panels of them are
 	// 64 KiB, which stay in the second-level cache. It is also fixed because sums are rounded between such runs (K1).
 	tileBlocks = 32
-	// tileRunBytes is the size of the tokens that stay in the second-level cache while panels pass by.
-	tileRunBytes = 512 << 10
+	// tileRunBytes is the size of the tokens that stay in the second-level cache while panels pass by: half of the 2 MiB
+	// that processors with tiles have. Weights are widened again for each such run.
+	tileRunBytes = 1 << 20
 )
 
 // HasTiles reports whether the level in use multiplies the tokens of prompts (Input.Tile) in another way than others.
