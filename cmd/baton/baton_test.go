@@ -121,7 +121,7 @@ func TestBadFlagsAreRefusedByName(t *testing.T) {
 		{[]string{"chat", "--url", "ftp://x"}, `--url "ftp://x": want http://HOST:PORT`},
 		{[]string{"ps", "--url", "http://"}, `--url "http://": want http://HOST:PORT`},
 		{[]string{"ps", "--url", "http://127.0.0.1:1/"}, "no answer from http://127.0.0.1:1: dial tcp"},
-		{[]string{"pull"}, "pull which MODEL? smollm2 or hf:OWNER/REPO/FILE.gguf"},
+		{[]string{"pull"}, "pull which MODEL? smollm2, hf:OWNER/REPO/FILE.gguf or hf:OWNER/REPO"},
 		{[]string{"pull", "a", "b"}, "pull takes one MODEL, got 2"},
 		{[]string{"bench", "nosuch"}, `bench cannot measure "nosuch"; want engine`},
 		{[]string{"bench", "engine", "--repeat", "0"}, "repeat 0"},

@@ -27,12 +27,16 @@ func newPull() *cobra.Command {
   hf:OWNER/REPO/FILE    a .gguf file of a model hub. When it is cut, the next pull goes on
                         where it stopped. $HF_ENDPOINT chooses another hub, $HF_TOKEN opens
                         gated models.
+  hf:OWNER/REPO         a directory of a model hub: config.json, tokenizer.json and the
+                        other small files that a model needs, and its safetensors, in one
+                        file or in shards; all of one revision. Goes on as above.
 
 $BATON_MODELS chooses another cache directory.`,
 		Example: `  baton pull smollm2
-  baton pull hf:bartowski/SmolLM2-135M-Instruct-GGUF/SmolLM2-135M-Instruct-Q8_0.gguf`,
+  baton pull hf:bartowski/SmolLM2-135M-Instruct-GGUF/SmolLM2-135M-Instruct-Q8_0.gguf
+  baton pull hf:Qwen/Qwen3-0.6B`,
 		Args: func(_ *cobra.Command, args []string) error {
-			const want = "smollm2 or hf:OWNER/REPO/FILE.gguf; see baton pull --help"
+			const want = "smollm2, hf:OWNER/REPO/FILE.gguf or hf:OWNER/REPO; see baton pull --help"
 			switch len(args) {
 			case 0:
 				return errors.New("pull which MODEL? " + want)

@@ -89,5 +89,5 @@ func isTerminal(v any) bool {
 }
 
 // modelHelp says what --model takes.
-const modelHelp = "`NAME|PATH`: recall (embedded), smollm2, hf:OWNER/REPO/FILE, a GGUF file, or a directory with config.json,\n" +
+const modelHelp = "`NAME|PATH`: recall (embedded), smollm2, hf:OWNER/REPO/FILE, hf:OWNER/REPO, a GGUF file, or a directory with config.json,\n" +
 	"tokenizer.json and safetensors; of the families llama, qwen2, qwen3 and gemma3"

@@ -29,15 +29,15 @@ const (
 // system reads otherwise.
 var segment = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
 
-// hubParts splits OWNER/REPO/FILE; FILE may have folders.
+// hubParts splits OWNER/REPO/FILE, where FILE may have folders, and OWNER/REPO.
 func hubParts(spec string) ([]string, error) {
 	parts := strings.Split(spec, "/")
-	ok := len(parts) >= 3 && len(parts) <= 8 && strings.HasSuffix(spec, ".gguf")
+	ok := len(parts) == 2 || len(parts) >= 3 && len(parts) <= 8 && strings.HasSuffix(spec, ".gguf")
 	for _, p := range parts {
 		ok = ok && segment.MatchString(p)
 	}
 	if !ok {
-		return nil, fmt.Errorf("store: %q: want hf:OWNER/REPO/FILE.gguf, each of letters, digits, dots, dashes and underscores; FILE may have folders", hub+spec)
+		return nil, fmt.Errorf("store: %q: want hf:OWNER/REPO/FILE.gguf, each of letters, digits, dots, dashes and underscores; FILE may have folders; or hf:OWNER/REPO for a directory of safetensors", hub+spec)
 	}
 	return parts, nil
 }
@@ -49,17 +49,16 @@ type download struct {
 	pause  time.Duration // before the second try; doubles
 	silent time.Duration // a body that gives nothing for so long is cut
 	token  string        // $HF_TOKEN, "" for none
+	what   string        // for the meter
 
 	etag   string // of what .part holds; kept beside it for the next run
 	sha256 string // X-Linked-Etag, "" if the server gave none
 	total  int64  // bytes in all, -1 if not known
+	commit string // X-Repo-Commit: the revision that the file is of, "" if the server gave none
 }
 
-func newDownload(spec string) (*download, error) {
-	parts, err := hubParts(spec)
-	if err != nil {
-		return nil, err
-	}
+// newDownload prepares the download of a file, by owner, repository and path, of a revision.
+func newDownload(parts []string, revision string) (*download, error) {
 	endpoint := os.Getenv("HF_ENDPOINT")
 	if endpoint == "" {
 		endpoint = endpointDefault
@@ -69,10 +68,11 @@ func newDownload(spec string) (*download, error) {
 		return nil, fmt.Errorf("store: HF_ENDPOINT is %q, needed is an http or https address", endpoint)
 	}
 	d := &download{
-		url:    strings.TrimSuffix(endpoint, "/") + "/" + parts[0] + "/" + parts[1] + "/resolve/main/" + strings.Join(parts[2:], "/"),
+		url:    strings.TrimSuffix(endpoint, "/") + "/" + parts[0] + "/" + parts[1] + "/resolve/" + revision + "/" + strings.Join(parts[2:], "/"),
 		pause:  time.Second,
 		silent: time.Minute,
 		token:  os.Getenv("HF_TOKEN"),
+		what:   "fetching",
 		total:  -1,
 	}
 	t := http.DefaultTransport.(*http.Transport).Clone()
@@ -98,7 +98,13 @@ func (d *download) learn(r *http.Response) {
 			d.sha256 = strings.ToLower(sum)
 		}
 	}
+	if c := r.Header.Get("X-Repo-Commit"); isCommit(c) {
+		d.commit = c
+	}
 }
+
+// errNoFile: a hub lacks a file.
+var errNoFile = errors.New("the hub has no such file")
 
 // permanent is an error that another try cannot help.
 type permanent struct{ error }
@@ -183,7 +189,7 @@ func (d *download) once(ctx context.Context, f *os.File, w io.Writer) error {
 	silence := time.AfterFunc(d.silent, func() { cancel(fmt.Errorf("the server sent nothing for %s", d.silent)) })
 	defer silence.Stop()
 	body := &watched{resp.Body, silence, d.silent}
-	n, err := copyMetered(ctx, f, io.LimitReader(body, d.room(have)+1), NewMeter(w, "fetching", have, max(d.total, 0)))
+	n, err := copyMetered(ctx, f, io.LimitReader(body, d.room(have)+1), NewMeter(w, d.what, have, max(d.total, 0)))
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
@@ -230,7 +236,7 @@ func (d *download) begin(resp *http.Response, f *os.File, have int64) (at int64,
 		}
 		return 0, false, errors.Join(errors.New("what was fetched before is not part of this file; starting again"), f.Truncate(0))
 	case http.StatusNotFound:
-		return 0, false, permanent{fmt.Errorf("the hub has no such file (404 at %s)", d.url)}
+		return 0, false, permanent{fmt.Errorf("%w (404 at %s)", errNoFile, d.url)}
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return 0, false, permanent{fmt.Errorf("the hub refuses access (%s at %s); for a gated model set HF_TOKEN", resp.Status, d.url)}
 	case http.StatusTooManyRequests, http.StatusRequestTimeout:

@@ -159,7 +159,11 @@ func pull(ctx context.Context, t *testing.T, w io.Writer, change func(*download)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := newDownload(strings.TrimPrefix(spec, hub))
+	parts, err := hubParts(strings.TrimPrefix(spec, hub))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := newDownload(parts, "main")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -465,7 +469,7 @@ func TestManyPullsFetchOnce(t *testing.T) { // S2
 
 func TestBadAddressesAreRefused(t *testing.T) {
 	newHub(t) // whatever is not refused must not reach a real one
-	for _, s := range []string{"hf:", "hf:a/b", "hf:a/b/c.bin", "hf:a/../c.gguf", "hf:../../../etc/x.gguf", "hf:a/b/.c.gguf", "hf:a//c.gguf", "hf:a/b/c d.gguf", "hf:a/b/c?x.gguf", "hf:a\\b/c/d.gguf", "hf:a/b/1/2/3/4/5/6/7.gguf"} {
+	for _, s := range []string{"hf:", "hf:a", "hf:a/..", "hf:a/b/", "hf:a/b/c.bin", "hf:a/../c.gguf", "hf:../../../etc/x.gguf", "hf:a/b/.c.gguf", "hf:a//c.gguf", "hf:a/b/c d.gguf", "hf:a/b/c?x.gguf", "hf:a\\b/c/d.gguf", "hf:a/b/1/2/3/4/5/6/7.gguf"} {
 		for what, f := range map[string]func() error{
 			"Pull":    func() error { _, err := Pull(t.Context(), s, nil); return err },
 			"Resolve": func() error { _, err := Resolve(s); return err },

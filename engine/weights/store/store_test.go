@@ -52,7 +52,7 @@ func TestNamesAreFoundOrExplained(t *testing.T) {
 	rows := map[string]string{
 		"smollm2":                "store: the model smollm2 is not on this machine (looked for " + filepath.Join(dir, "SmolLM2-135M-Instruct.Q4_1.gguf") + "); fetch it with: baton pull smollm2",
 		"hf:a/b/c.gguf":          "fetch it with: baton pull hf:a/b/c.gguf",
-		"llama":                  `store: there is no model "llama"; known are recall (inside the binary), smollm2, hf:OWNER/REPO/FILE.gguf, the path of a .gguf file, and the path of a directory`,
+		"llama":                  `store: there is no model "llama"; known are recall (inside the binary), smollm2, hf:OWNER/REPO/FILE.gguf, hf:OWNER/REPO, the path of a .gguf file, and the path of a directory`,
 		"model.gguf":             `store: there is no model "model.gguf": no such file; known are`,
 		"dir/model":              `store: there is no model "dir/model": no such file; known are`,
 		"hf:foo":                 `store: "hf:foo": want hf:OWNER/REPO/FILE.gguf, each of letters`,
@@ -76,7 +76,7 @@ func TestWhatCannotBePulledIsExplained(t *testing.T) {
 	for name, want := range map[string]string{
 		"":       "store: recall is inside the binary, there is nothing to pull",
 		"recall": "store: recall is inside the binary, there is nothing to pull",
-		"llama":  `store: "llama" cannot be pulled; what can be are smollm2 and hf:OWNER/REPO/FILE.gguf`,
+		"llama":  `store: "llama" cannot be pulled; what can be are smollm2, hf:OWNER/REPO/FILE.gguf and hf:OWNER/REPO`,
 	} {
 		if _, err := Pull(t.Context(), name, nil); err == nil || err.Error() != want {
 			t.Errorf("%q: error %v, want %s", name, err, want)

@@ -1,0 +1,194 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"baton/engine/weights/safetensors"
+)
+
+// repoDir is the name of the directory of a whole model below hf/OWNER/REPO: a file of a hub cannot
+// be called so.
+const repoDir = "@main"
+
+const (
+	shardsMost     = 1024     // the largest models have about 200
+	indexBytesMost = 64 << 20 // of model.safetensors.index.json; DeepSeek's has 9 MB
+)
+
+// Files of a model directory. A hub need not have the second kind.
+var (
+	repoNeeds = []string{safetensors.ConfigName, "tokenizer.json"}
+	repoMay   = []string{"tokenizer_config.json", "generation_config.json", "chat_template.jinja"}
+)
+
+const (
+	wholeName = "model.safetensors"
+	indexName = "model.safetensors.index.json"
+)
+
+// repo is a model of a hub that is a directory: config.json, tokenizer.json and safetensors.
+type repo struct {
+	parts []string // owner, name
+	stage string   // where files gather
+	w     io.Writer
+}
+
+// pullRepo makes sure that the directory final exists (S1): all files gather in another one, of one
+// revision, and only when safetensors can open that, it gets its final name.
+func pullRepo(ctx context.Context, parts []string, final string, w io.Writer) error {
+	if presentDir(final) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(final), 0o755); err != nil {
+		return err
+	}
+	unlock, err := lock(ctx, final+".lock", w)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if presentDir(final) { // somebody else pulled it while we waited
+		return nil
+	}
+	r := &repo{parts: parts, stage: final + ".part", w: w}
+	if err := os.MkdirAll(r.stage, 0o755); err != nil {
+		return err
+	}
+	if err := r.fetchAll(ctx); err != nil {
+		return err
+	}
+	d, err := safetensors.Open(r.stage)
+	if err != nil {
+		return fmt.Errorf("what came is no model that can be read (%w); it is in %s, remove that to begin again", err, r.stage)
+	}
+	if err := d.Close(); err != nil {
+		return err
+	}
+	if err := os.Remove(r.revisionFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.Rename(r.stage, final)
+}
+
+func presentDir(path string) bool { return present(filepath.Join(path, safetensors.ConfigName)) }
+
+func (r *repo) fetchAll(ctx context.Context) error {
+	for _, name := range repoNeeds {
+		if err := r.fetch(ctx, name); err != nil {
+			return err
+		}
+	}
+	for _, name := range repoMay {
+		if err := r.fetch(ctx, name); err != nil && !errors.Is(err, errNoFile) {
+			return err
+		}
+	}
+	err := r.fetch(ctx, wholeName)
+	if !errors.Is(err, errNoFile) {
+		return err
+	}
+	if err := r.fetch(ctx, indexName); err != nil {
+		if errors.Is(err, errNoFile) {
+			return fmt.Errorf("the hub has neither %s nor %s: %w", wholeName, indexName, err)
+		}
+		return err
+	}
+	shards, err := r.shards()
+	if err != nil {
+		return fmt.Errorf("%s: %w", indexName, err)
+	}
+	for i, name := range shards {
+		if r.w != nil {
+			fmt.Fprintf(r.w, "file %d of %d\n", i+1, len(shards))
+		}
+		if err := r.fetch(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shards returns the files that the index names.
+func (r *repo) shards() ([]string, error) {
+	path := filepath.Join(r.stage, indexName)
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if st.Size() > indexBytesMost {
+		return nil, fmt.Errorf("it has %d bytes, allowed are %d", st.Size(), indexBytesMost)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var index struct {
+		WeightMap map[string]string `json:"weight_map"`
+	}
+	if err := json.Unmarshal(b, &index); err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	var names []string
+	for tensor, name := range index.WeightMap {
+		if !segment.MatchString(name) || !strings.HasSuffix(name, ".safetensors") {
+			return nil, fmt.Errorf("the tensor %.100q is said to be in %.200q, which is no name of a .safetensors file", tensor, name)
+		}
+		if !seen[name] {
+			seen[name] = true
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 || len(names) > shardsMost {
+		return nil, fmt.Errorf("it names %d files, needed are 1 to %d", len(names), shardsMost)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// fetch brings one file, of the revision that the first one was of. A file that was fetched
+// before the last pull was cut stays.
+func (r *repo) fetch(ctx context.Context, name string) error {
+	path := filepath.Join(r.stage, name)
+	if present(path) {
+		return nil
+	}
+	revision := "main"
+	if b, err := os.ReadFile(r.revisionFile()); err == nil && isCommit(string(b)) {
+		revision = string(b)
+	}
+	d, err := newDownload(append(slices.Clone(r.parts), name), revision)
+	if err != nil {
+		return err
+	}
+	d.what = "fetching " + name
+	part := path + ".part"
+	if err := d.fetch(ctx, part, r.w); err != nil {
+		if errors.Is(err, errNoFile) {
+			os.Remove(part)
+		}
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if revision == "main" && d.commit != "" {
+		if err := os.WriteFile(r.revisionFile(), []byte(d.commit), 0o644); err != nil {
+			return err
+		}
+	}
+	return os.Rename(part, path)
+}
+
+// revisionFile holds which revision the files that gather are of.
+func (r *repo) revisionFile() string { return filepath.Join(r.stage, ".revision") }
+
+// isCommit says whether s is the name of a revision: 40 hexadecimal digits.
+func isCommit(s string) bool {
+	return len(s) == 40 && strings.Trim(s, "0123456789abcdef") == ""
+}
