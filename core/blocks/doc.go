@@ -46,6 +46,11 @@
 //	B7  No poisoned prefix. The pool cannot see bytes: whoever publishes says that the block is
 //	    completely filled with the KV of exactly the tokens of its key, and that nobody writes
 //	    to it any more. A key never moves to other bytes: eviction and quarantine forget it.
+//	B9  A pin is no hold. It decides who is evicted last, and nothing else: what it keeps counts as
+//	    available, so nobody ever waits for a pin. It has an end, and a pool has a bound of them,
+//	    beyond which the rest of a beginning is not pinned. A beginning is pinned from its first
+//	    block on and every block at least as long as those behind it, so that B6 holds. Whose it
+//	    is, its keys say, which have the salt in them.
 //	B8  Bounded and deterministic. Take, Match, Publish, Release, Quarantine and Clear cost a
 //	    constant per block; the same calls give the same numbers.
 package blocks

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -41,6 +42,48 @@ type model struct {
 	cache  []int32   // in order of use
 	apart  [][]int32 // tables that are quarantined
 	barred map[int32]bool
+	pinned map[int32]int // until when
+	gaps   bool          // a block was quarantined: what is pinned may stand behind one that is not
+}
+
+// pinsMost is how many blocks are pinned at a time.
+const pinsMost = 3
+
+// order is that in which the cache is evicted.
+func (m *model) order() (cache []int32) {
+	for _, pinned := range []bool{false, true} {
+		for _, b := range m.cache {
+			if m.pinned[b] > 0 == pinned {
+				cache = append(cache, b)
+			}
+		}
+	}
+	return cache
+}
+
+// pin expects that the beginning of a table is pinned, as far as it is found and the bound lets it.
+func (m *model) pin(table []int32, until int) {
+	for _, b := range table {
+		first, ok := m.found[m.bytes[b]]
+		if !ok || first != b || m.pinned[b] == 0 && len(m.pinned) == pinsMost {
+			return
+		}
+		m.pinned[b] = max(m.pinned[b], until)
+	}
+}
+
+// expire expects that pins which are over are none, and that what they kept was used last.
+func (m *model) expire(now int) {
+	var kept, over []int32
+	for _, b := range m.cache {
+		if until := m.pinned[b]; until > 0 && until <= now {
+			over = append(over, b)
+		} else {
+			kept = append(kept, b)
+		}
+	}
+	m.cache = append(kept, over...)
+	maps.DeleteFunc(m.pinned, func(_ int32, until int) bool { return until <= now })
 }
 
 func (m *model) refs(b int32) (n int) {
@@ -87,11 +130,12 @@ func (m *model) chain(prompt string) (table []int32) {
 // evicted expects that the n least recently used blocks of the cache were taken.
 func (m *model) evict(t *rapid.T, n int) {
 	for range n {
-		b := m.cache[0]
-		m.cache = m.cache[1:]
+		b := m.order()[0]
+		m.cache = slices.DeleteFunc(m.cache, func(x int32) bool { return x == b })
+		delete(m.pinned, b)
 		prefix := m.bytes[b]
 		for _, x := range m.cache {
-			if longer := m.bytes[x]; strings.HasPrefix(longer, prefix) {
+			if longer := m.bytes[x]; strings.HasPrefix(longer, prefix) && !m.gaps {
 				t.Fatalf("%q is evicted before %q (B6)", prefix, longer)
 			}
 		}
@@ -115,6 +159,7 @@ func (m *model) release(u user) (freed []int32) {
 			m.cache = append(m.cache, b)
 		default:
 			delete(m.bytes, b)
+			delete(m.pinned, b)
 			if !m.isApart(b) {
 				freed = append(freed, b)
 			}
@@ -127,7 +172,7 @@ func (m *model) release(u user) (freed []int32) {
 // what can be found and what goes first is what the model says (B1 to B6).
 func TestThePoolIsAsTheModelSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { // 100 times, a tenth of a second for 2,000: -rapid.checks
-		m := &model{total: rapid.IntRange(1, 8).Draw(t, "blocks"), bytes: map[int32]string{}, found: map[string]int32{}, barred: map[int32]bool{}}
+		m := &model{total: rapid.IntRange(1, 8).Draw(t, "blocks"), bytes: map[int32]string{}, found: map[string]int32{}, barred: map[int32]bool{}, pinned: map[int32]int{}}
 		p := New(m.total)
 		pick := func(t *rapid.T, n int) int {
 			if n == 0 {
@@ -202,12 +247,25 @@ func TestThePoolIsAsTheModelSays(t *testing.T) {
 				u := leave(t)
 				same(t, "released blocks", p.Release(u.table), m.release(u))
 			},
+			"room pins": func(t *rapid.T) {
+				u := &m.users[pick(t, len(m.users))]
+				until := rapid.IntRange(1, 5).Draw(t, "until")
+				p.Pin(u.table, time.Duration(until), pinsMost)
+				m.pin(u.table, until)
+			},
+			"pins expire": func(t *rapid.T) {
+				now := rapid.IntRange(0, 5).Draw(t, "now")
+				p.Expire(time.Duration(now))
+				m.expire(now)
+			},
 			"room is quarantined": func(t *rapid.T) {
 				u := leave(t)
+				m.gaps = true
 				p.Quarantine(u.table)
 				m.apart = append(m.apart, u.table)
 				for _, b := range u.table {
 					m.barred[b] = true
+					delete(m.pinned, b)
 					maps.DeleteFunc(m.found, func(_ string, x int32) bool { return x == b })
 				}
 				m.release(u)
@@ -233,6 +291,9 @@ func TestThePoolIsAsTheModelSays(t *testing.T) {
 				p = c
 			},
 			"": func(t *rapid.T) {
+				if p.Pinned() != len(m.pinned) {
+					t.Fatalf("%d blocks are pinned, the model says %v (B9)", p.Pinned(), m.pinned)
+				}
 				if got, want := p.Count(), m.count(); got != want {
 					t.Fatalf("counts %+v, the model says %+v (B1)", got, want)
 				}
@@ -242,10 +303,12 @@ func TestThePoolIsAsTheModelSays(t *testing.T) {
 					}
 				}
 				var cache []int32
-				for b := p.oldest; b != none; b = p.blocks[b].next {
-					cache = append(cache, b)
+				for _, first := range []int32{p.plain.oldest, p.pinned.oldest} {
+					for b := first; b != none; b = p.blocks[b].next {
+						cache = append(cache, b)
+					}
 				}
-				if !slices.Equal(cache, m.cache) {
+				if !slices.Equal(cache, m.order()) {
 					t.Fatalf("the cache is %v, the model says %v (B5, B6)", cache, m.cache)
 				}
 				found := 0

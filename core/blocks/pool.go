@@ -3,6 +3,7 @@ package blocks
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Count says where the blocks of a pool are. Total = Free + Cached + Held + Quarantined.
@@ -33,29 +34,45 @@ func (p place) String() string { return placeNames[p] }
 // block is what the pool knows of one block.
 type block struct {
 	place  place
-	keyed  bool  // index.keys has its key: it holds exactly that prefix's KV
-	found  bool  // it is the block that Match finds under its key
-	barred bool  // it was quarantined since it was given out: nobody may find it
-	refs   int32 // tables that hold it
-	apart  int32 // operations on it that were given up and may still be under way
-	next   int32 // free: the next free block; cached: the next more recently used one
-	prev   int32 // cached: the next less recently used one
+	keyed  bool          // index.keys has its key: it holds exactly that prefix's KV
+	found  bool          // it is the block that Match finds under its key
+	barred bool          // it was quarantined since it was given out: nobody may find it
+	refs   int32         // tables that hold it
+	apart  int32         // operations on it that were given up and may still be under way
+	next   int32         // free: the next free block; cached: the next more recently used one of its list
+	prev   int32         // cached: the next less recently used one
+	until  time.Duration // it is pinned as long; 0: it is not
 }
 
 // Pool is a set of numbered blocks. The free ones form a list, the one released last first,
-// because its bytes are the warmest. The cached ones form a list in order of last use.
+// because its bytes are the warmest. The cached ones form two lists in order of last use: those that
+// are pinned, and the others, which go first.
 type Pool struct {
-	blocks         []block
-	index          index
-	first          int32 // free block that Take gives next, or none
-	oldest, newest int32 // ends of the cache, or none
-	count          Count
-	evicted        uint64
+	blocks  []block
+	index   index
+	first   int32 // free block that Take gives next, or none
+	plain   list
+	pinned  list
+	expires time.Duration // no pin is over before; 0: unless there is none
+	pins    int           // blocks that are pinned, cached or held
+	count   Count
+	evicted uint64
+}
+
+// list is one of cached blocks.
+type list struct{ oldest, newest int32 } // or none
+
+// of returns the list that a cached block is in.
+func (p *Pool) of(b int32) *list {
+	if p.blocks[b].until > 0 {
+		return &p.pinned
+	}
+	return &p.plain
 }
 
 // New returns a pool of n free blocks, numbered from 0.
 func New(n int) Pool {
-	p := Pool{blocks: make([]block, n), first: none, oldest: none, newest: none, count: Count{Total: n}}
+	p := Pool{blocks: make([]block, n), first: none, plain: list{none, none}, pinned: list{none, none}, count: Count{Total: n}}
 	for i := n - 1; i >= 0; i-- {
 		p.free(int32(i))
 	}
@@ -67,6 +84,9 @@ func (p *Pool) Count() Count { return p.count }
 
 // Available is the number of blocks that Take could give: the free and the cached ones.
 func (p *Pool) Available() int { return p.count.Free + p.count.Cached }
+
+// Pinned is the number of blocks, cached or held, that are pinned.
+func (p *Pool) Pinned() int { return p.pins }
 
 // Evicted is the number of cached blocks that Take has taken so far.
 func (p *Pool) Evicted() uint64 { return p.evicted }
@@ -127,6 +147,7 @@ func (p *Pool) settle(b int32) bool {
 		return false
 	}
 	p.index.forget(p.blocks, b)
+	p.unpin(b)
 	if x.apart > 0 {
 		x.place = quarantined
 		p.count.Quarantined++
@@ -145,6 +166,7 @@ func (p *Pool) Quarantine(table []int32) {
 	for _, b := range slices.Backward(table) {
 		p.drop(b, "quarantine")
 		p.index.hide(p.blocks, b)
+		p.unpin(b)
 		p.blocks[b].apart++
 		p.blocks[b].barred = true
 		p.settle(b)

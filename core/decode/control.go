@@ -20,6 +20,7 @@ func (c *Core) request(now time.Duration, ev *Event, out *Effects) {
 	}
 	e := c.add(ev.Room, NeedsBlocks, now, ev.Deadline)
 	e.peer, e.tokens, e.maxNew, e.keys = ev.Peer, int32(ev.Tokens), int32(ev.MaxNew), slices.Clip(ev.Keys)
+	e.pin = min(ev.Pin, room.PinMax)
 	if ev.Branches > 1 {
 		e.more = make([]branch, ev.Branches-1)
 	}
@@ -50,7 +51,7 @@ func (c *Core) refusal(ev *Event) room.Outcome {
 		ev.Branches < 0 || ev.Branches > min(room.BranchesMax, c.cfg.RunningMax),
 		sched.Branches(ev.Tokens, ev.MaxNew, max(ev.Branches, 1)) > c.cfg.Blocks:
 		return room.Fail(room.ClientError)
-	case ev.Peer < Local, len(ev.Keys) > ev.Tokens/room.BlockTokens:
+	case ev.Peer < Local, ev.Pin < 0, len(ev.Keys) > ev.Tokens/room.BlockTokens:
 		return room.Fail(room.Internal)
 	case c.draining, waiting >= c.cfg.QueuedMax:
 		return room.Fail(room.Overload)
@@ -202,6 +203,9 @@ func (c *Core) free(e *entry, table []int32, out *Effects) {
 func (c *Core) end(now time.Duration, e *entry, out *Effects) {
 	if e.busy() || !e.outcome.Ended() {
 		c.impossible(e, e.id, "ended while a receiver, its step or its first token is under way")
+	}
+	if e.pin > 0 {
+		c.pool.Pin(e.blocks, now+e.pin, c.cfg.PinnedMax)
 	}
 	c.release(e, out)
 	out.add(Effect{Kind: End, Room: e.id, Outcome: e.outcome})

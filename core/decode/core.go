@@ -13,6 +13,7 @@ import (
 type Config struct {
 	Boot        room.Boot // of this process; makes leases unique over restarts
 	Blocks      int       // blocks in the pool
+	PinnedMax   int       // of these that may be pinned at a time; 0: none
 	QueuedMax   int       // rooms that may be here and not have a slot
 	RunningMax  int       // slots: outputs that may be generated, or whose prompts are computed here, at once
 	ChunkTokens int       // token budget of one step, a multiple of room.BlockTokens
@@ -27,6 +28,8 @@ func (c Config) Check() error {
 		return fmt.Errorf("decode: boot is 0, want a random number")
 	case c.Blocks < 1:
 		return fmt.Errorf("decode: %d blocks, want at least 1: give the worker more KV memory", c.Blocks)
+	case c.PinnedMax < 0 || c.PinnedMax > c.Blocks:
+		return fmt.Errorf("decode: at most %d pinned blocks of %d, want 0 to as many as there are", c.PinnedMax, c.Blocks)
 	case c.QueuedMax < 1:
 		return fmt.Errorf("decode: at most %d queued rooms, want at least 1", c.QueuedMax)
 	case c.RunningMax < 1:
@@ -100,6 +103,7 @@ func (c *Core) Step(now time.Duration, ev Event, out *Effects) {
 	default:
 		panic(fmt.Sprintf("decode: event kind %d is unknown", ev.Kind))
 	}
+	c.pool.Expire(now)
 	c.schedule(now, out)
 }
 

@@ -87,6 +87,9 @@
 //	    one computes blocks that it begins with, too: it finds them then. It holds nothing while it
 //	    waits and waits for older ones alone, which do not wait for it, so it is not for ever; and
 //	    those behind it may pass, for it is no resource that it waits for.
+//	D17 Pins (blocks.B9). A room that asks for it leaves what can be found of its prompt and of its
+//	    first output pinned, for a time from its end; no more of the pool than PinnedMax is at a
+//	    time.
 //
 // The tombstone answers a Request that its Abort overtook. Cancel and the repeated Prealloc
 // are there for speed: the explorer finds nothing that breaks without them.

@@ -13,22 +13,23 @@ type entry struct {
 	id       room.ID
 	slot     int32
 	phase    Phase
-	rights   int32        // of RunningMax slots that it holds, one for each branch that runs
-	outcome  room.Outcome // decided, once draining
-	peer     int32        // handle of the prefill worker, or Local
-	tokens   int32        // length of the prompt
-	maxNew   int32        // most tokens of output of a branch
-	lease    room.Lease   // zero until blocks are given, and for local rooms
-	conn     room.Conn    // data connection that the lease is bound to
-	keys     []blocks.Key // of its first blocks, the driver's; nil: it uses no cache
-	chunks   []chunk      // let in under the lease, in order of arrival
-	inside   int32        // of these, a receiver is inside
-	filled   int32        // blocks placed
-	word     int32        // chunks there are, once Settled(Success) said so
-	filledTo int32        // computed here: tokens that have KV
-	stepTo   int32        // the same once the outstanding step is home
-	branch                // its first or only output
-	more     []branch     // the others
+	rights   int32         // of RunningMax slots that it holds, one for each branch that runs
+	outcome  room.Outcome  // decided, once draining
+	peer     int32         // handle of the prefill worker, or Local
+	tokens   int32         // length of the prompt
+	maxNew   int32         // most tokens of output of a branch
+	lease    room.Lease    // zero until blocks are given, and for local rooms
+	conn     room.Conn     // data connection that the lease is bound to
+	keys     []blocks.Key  // of its first blocks, the driver's; nil: it uses no cache
+	chunks   []chunk       // let in under the lease, in order of arrival
+	inside   int32         // of these, a receiver is inside
+	filled   int32         // blocks placed
+	word     int32         // chunks there are, once Settled(Success) said so
+	filledTo int32         // computed here: tokens that have KV
+	stepTo   int32         // the same once the outstanding step is home
+	branch                 // its first or only output
+	more     []branch      // the others
+	pin      time.Duration // how long its blocks are pinned when it is over
 	began    time.Duration
 	since    time.Duration // when it entered its phase
 	queued   time.Duration // when it entered its queue

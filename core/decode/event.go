@@ -67,6 +67,7 @@ type Event struct {
 	Branches   int           // Request: outputs of the prompt, at most room.BranchesMax; 0 is 1
 	MaxNew     int           // Request: most tokens of output of each branch, at least 1
 	Deadline   time.Duration // Request: when the request's time is over
+	Pin        time.Duration // Request: how long after its end the blocks of its prompt and first output are evicted last, at most room.PinMax; 0: not at all
 	Cause      room.Cause    // Abort, LinkFailed, Begun
 	Lease      room.Lease    // Chunk*
 	Conn       room.Conn     // LinkUp, LinkEnd, ChunkArrived

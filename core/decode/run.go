@@ -164,7 +164,7 @@ func (c *Core) emit(now time.Duration, e *entry, n int32, finished bool, out *Ef
 	case finished:
 		b.over = true
 		if e.any((*branch).runs) {
-			c.leave(e, n, out)
+			c.leave(now, e, n, out)
 			return
 		}
 		c.succeed(now, e, out)
@@ -176,11 +176,14 @@ func (c *Core) emit(now time.Duration, e *entry, n int32, finished bool, out *Ef
 // leave gives back what a branch has for itself, while others of its room go on: its slot and its
 // blocks behind the prompt. Those of the prompt stay, and the last of them too, which only the
 // first branch writes: others may still have to copy it.
-func (c *Core) leave(e *entry, n int32, out *Effects) {
+func (c *Core) leave(now time.Duration, e *entry, n int32, out *Effects) {
 	b := e.at(n)
 	e.rights--
 	c.slots--
 	if n == 0 {
+		if e.pin > 0 {
+			c.pool.Pin(b.blocks, now+e.pin, c.cfg.PinnedMax)
+		}
 		k := room.BlocksFor(int(e.tokens))
 		c.free(e, b.blocks[k:], out)
 		b.blocks = b.blocks[:k]

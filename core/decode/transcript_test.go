@@ -22,7 +22,7 @@ func TestTranscripts(t *testing.T) {
 type player struct{ c *Core }
 
 func (p *player) Config(a *transcript.Args) {
-	p.c = New(Config{Boot: 1, Blocks: a.Num("blocks"), QueuedMax: a.Num("queued"), RunningMax: a.Num("running"), ChunkTokens: a.Num("chunk"), AheadTokens: a.Num("ahead")})
+	p.c = New(Config{Boot: 1, Blocks: a.Num("blocks"), QueuedMax: a.Num("queued"), RunningMax: a.Num("running"), ChunkTokens: a.Num("chunk"), AheadTokens: a.Num("ahead"), PinnedMax: a.Num("pinned")})
 }
 
 func (p *player) Step(now time.Duration, verb string, a *transcript.Args) (said []string) {
@@ -48,7 +48,7 @@ func event(kind string, a *transcript.Args, now time.Duration) Event {
 	case "request":
 		prompt, _ := a.Text("prompt")
 		ev.Kind, ev.Tokens, ev.MaxNew, ev.Deadline, ev.Keys = Request, a.Num("tokens"), a.Num("new"), now+a.Time("left"), keysOf(prompt)
-		ev.Branches = a.Num("branches")
+		ev.Branches, ev.Pin = a.Num("branches"), a.Time("pin")
 	case "settled":
 		ev.Kind, ev.Settled = Settled, room.Settled{Room: id, Lease: l, Outcome: room.Done(), Chunks: a.Num("chunks")}
 		if ev.Cause != room.NoCause {
@@ -57,7 +57,7 @@ func event(kind string, a *transcript.Args, now time.Duration) Event {
 	case "step":
 		ev.Kind = StepDone
 		for _, r := range a.Results() {
-			ev.Results = append(ev.Results, Result{Room: r.Room, Branch: r.Branch, OK: r.OK, Finished: r.Finished})
+			ev.Results = append(ev.Results, Result{Room: r.Room, Branch: r.Branch, OK: r.OK, Finished: r.Finished, Cause: ev.Cause})
 		}
 		if key, ok := a.Text("key"); ok { // of the first
 			ev.Results[0].Key = keysOf(key)[len(key)-1]

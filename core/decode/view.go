@@ -71,6 +71,9 @@ func (c *Core) Ended(yield func(room.View) bool) {
 // Blocks counts the pool.
 func (c *Core) Blocks() blocks.Count { return c.pool.Count() }
 
+// Pinned is the number of blocks that are pinned now.
+func (c *Core) Pinned() int { return c.pool.Pinned() }
+
 // Evicted is the number of cached blocks that gave way to rooms so far.
 func (c *Core) Evicted() uint64 { return c.pool.Evicted() }
 
@@ -149,7 +152,7 @@ func (c *Core) AppendState(b []byte) []byte {
 
 func (e *entry) appendState(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(e.id))
-	b = append(b, byte(e.phase), byte(e.rights), byte(len(e.more)))
+	b = append(b, bit(e.pin > 0), byte(e.phase), byte(e.rights), byte(len(e.more)))
 	for n := range int32(e.branches()) {
 		x := e.at(n)
 		b = append(b, bit(x.inStep)|bit(x.beginning)<<1|bit(x.over)<<2)

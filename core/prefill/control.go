@@ -43,7 +43,7 @@ func (c *Core) request(now time.Duration, ev *Event, out *Effects) {
 		c.move(e, Queued, now)
 		c.sooner(e, ev.Deadline)
 	}
-	e.hasReq, e.keys = true, ev.Keys
+	e.hasReq, e.keys, e.pin = true, ev.Keys, min(ev.Pin, room.PinMax)
 	out.add(Effect{Kind: Accept, Room: e.id})
 }
 
@@ -55,7 +55,7 @@ func (c *Core) inadmissible(ev *Event, half *entry) room.Cause {
 		return room.ClientError
 	case half != nil && int(half.tokens) != ev.Tokens:
 		return room.Internal // the gateway gave the two legs different prompts
-	case len(ev.Keys) > ev.Tokens/room.BlockTokens:
+	case ev.Pin < 0, len(ev.Keys) > ev.Tokens/room.BlockTokens:
 		return room.Internal // a key for a block that the prompt does not fill
 	case c.draining && half == nil: // not full: the room is served elsewhere, or here by a successor
 		return room.WorkerLost

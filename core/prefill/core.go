@@ -11,6 +11,7 @@ import (
 // Config sizes one core.
 type Config struct {
 	Blocks      int // blocks in the source pool
+	PinnedMax   int // of these that may be pinned at a time; 0: none
 	QueuedMax   int // accepted rooms that may wait (bootstrap and waiting together), and as many whose Request is missing
 	RunningMax  int // rooms that may be in flight (computing, writing, draining) at once
 	ChunkTokens int // token budget of one step, a multiple of room.BlockTokens
@@ -21,6 +22,8 @@ func (c Config) Check() error {
 	switch {
 	case c.Blocks < 1:
 		return fmt.Errorf("prefill: %d blocks, want at least 1: give the worker more KV memory", c.Blocks)
+	case c.PinnedMax < 0 || c.PinnedMax > c.Blocks:
+		return fmt.Errorf("prefill: at most %d pinned blocks of %d, want 0 to as many as there are", c.PinnedMax, c.Blocks)
 	case c.QueuedMax < 1:
 		return fmt.Errorf("prefill: at most %d queued rooms, want at least 1", c.QueuedMax)
 	case c.RunningMax < 1:
@@ -79,6 +82,7 @@ func (c *Core) Step(now time.Duration, ev Event, out *Effects) {
 	default:
 		panic(fmt.Sprintf("prefill: event kind %d is unknown", ev.Kind))
 	}
+	c.pool.Expire(now)
 	c.schedule(now, out)
 }
 

@@ -65,6 +65,8 @@
 //	    blocks that it begins with, too: it finds them then. It holds nothing while it waits and
 //	    waits for older ones alone, which do not wait for it, so it is not for ever; and those
 //	    behind it may pass, for it is no resource that it waits for.
+//	P13 Pins (blocks.B9). A room that asks for it leaves what can be found of its prompt pinned, for
+//	    a time from its end; no more of the pool than PinnedMax is at a time.
 //
 // A driver owes the core: one StepDone for each Step, one WriteDone for each Write, whatever
 // becomes of the link, and the LinkEnd of every connection; anything else it may lose, repeat

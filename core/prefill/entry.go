@@ -18,15 +18,16 @@ type entry struct {
 	outcome  room.Outcome // decided, once draining
 	lease    room.Lease   // zero while NeedsPrealloc
 	conn     room.Conn
-	tokens   int32        // length of the prompt
-	from     int32        // tokens that decode has already
-	cached   int32        // tokens whose KV was found here when the room was scheduled
-	computed int32        // tokens whose KV is here, cached among them
-	stepTo   int32        // computed, once the outstanding step is home
-	chunks   int32        // writes started
-	keys     []blocks.Key // of its first blocks, the driver's; nil: it uses no cache
-	out      []int32      // chunks whose write has not come home
-	blocks   []int32      // block table from token 0; nil while none are held
+	tokens   int32         // length of the prompt
+	from     int32         // tokens that decode has already
+	cached   int32         // tokens whose KV was found here when the room was scheduled
+	computed int32         // tokens whose KV is here, cached among them
+	stepTo   int32         // computed, once the outstanding step is home
+	chunks   int32         // writes started
+	keys     []blocks.Key  // of its first blocks, the driver's; nil: it uses no cache
+	out      []int32       // chunks whose write has not come home
+	blocks   []int32       // block table from token 0; nil while none are held
+	pin      time.Duration // how long its blocks are pinned when it is over
 	began    time.Duration
 	since    time.Duration // when it entered its phase
 	queued   time.Duration // when it entered its queue

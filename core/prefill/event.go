@@ -50,6 +50,7 @@ type Event struct {
 	Tokens   int           // Request: length of the prompt
 	Keys     []blocks.Key  // Request: Keys[i] names tokens 0 to (i+1)·BlockTokens; never written again
 	Deadline time.Duration // Request: when the request's time is over
+	Pin      time.Duration // Request: how long after its end its blocks are evicted last, at most room.PinMax; 0: not at all
 	Cause    room.Cause    // Abort
 	Lease    room.Lease    // WriteDone
 	Chunk    int32         // WriteDone

@@ -22,7 +22,7 @@ func TestTranscripts(t *testing.T) {
 type player struct{ c *Core }
 
 func (p *player) Config(a *transcript.Args) {
-	p.c = New(Config{Blocks: a.Num("blocks"), QueuedMax: a.Num("queued"), RunningMax: a.Num("running"), ChunkTokens: a.Num("chunk")})
+	p.c = New(Config{Blocks: a.Num("blocks"), QueuedMax: a.Num("queued"), RunningMax: a.Num("running"), ChunkTokens: a.Num("chunk"), PinnedMax: a.Num("pinned")})
 }
 
 func (p *player) Step(now time.Duration, verb string, a *transcript.Args) (said []string) {
@@ -45,7 +45,7 @@ func event(kind string, a *transcript.Args, now time.Duration) Event {
 	switch kind {
 	case "request":
 		prompt, _ := a.Text("prompt")
-		return Event{Kind: Request, Room: id, Tokens: a.Num("tokens"), Keys: keysOf(prompt), Deadline: now + a.Time("left")}
+		return Event{Kind: Request, Room: id, Tokens: a.Num("tokens"), Keys: keysOf(prompt), Pin: a.Time("pin"), Deadline: now + a.Time("left")}
 	case "abort":
 		return Event{Kind: Abort, Room: id, Cause: a.Cause()}
 	case "prealloc":

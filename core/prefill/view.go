@@ -56,6 +56,9 @@ func (c *Core) Ended(yield func(room.View) bool) {
 // Blocks counts the source pool.
 func (c *Core) Blocks() blocks.Count { return c.pool.Count() }
 
+// Pinned is the number of blocks that are pinned now.
+func (c *Core) Pinned() int { return c.pool.Pinned() }
+
 // Evicted is the number of cached blocks that gave way to rooms so far.
 func (c *Core) Evicted() uint64 { return c.pool.Evicted() }
 
@@ -116,6 +119,7 @@ func (e *entry) appendState(b []byte) []byte {
 	b = append(b, byte(e.phase), bit(e.hasReq)|bit(e.inStep)<<1)
 	b = appendLease(b, e.lease)
 	b = binary.AppendUvarint(b, uint64(e.conn))
+	b = append(b, bit(e.pin > 0))
 	for _, n := range [...]int32{e.tokens, e.from, e.cached, e.computed, e.chunks, int32(len(e.blocks)), int32(len(e.out))} {
 		b = binary.AppendUvarint(b, uint64(n))
 	}

@@ -124,6 +124,9 @@ func (c *Core) settle(now time.Duration, e *entry, out *Effects) {
 	if e.busy() || !e.outcome.Ended() {
 		c.impossible(e, e.id, "settled while its step or a write is under way")
 	}
+	if e.pin > 0 {
+		c.pool.Pin(e.blocks, now+e.pin, c.cfg.PinnedMax)
+	}
 	if freed := c.pool.Release(e.blocks); len(freed) > 0 {
 		out.add(Effect{Kind: Freed, Room: e.id, Blocks: freed})
 	}

@@ -14,6 +14,10 @@ const (
 	// step and keeps a right to run, so it is small against the rows that a step is fast with.
 	BranchesMax = 8
 
+	// PinMax bounds for how long after its end a room may ask that its prefix is kept: an hour, as
+	// the longest that services with such an option offer.
+	PinMax = time.Hour
+
 	// TombstonesMax bounds how many ended rooms a core remembers. At a thousand rooms a
 	// second it is four seconds, several times longer than a message is late on a working
 	// link; behind it stands the lease floor, so a smaller number costs promptness only.

@@ -19,9 +19,10 @@ type request struct {
 	most     int
 	prompt   prompt
 	keys     []blocks.Key
-	n        int        // outputs
-	text     [][]uint64 // the right ones; nil if no decode pool holds them
-	whole    bool       // the answer is given at the end, in one piece
+	pin      time.Duration // how long it asks workers to keep its prefix
+	n        int           // outputs
+	text     [][]uint64    // the right ones; nil if no decode pool holds them
+	whole    bool          // the answer is given at the end, in one piece
 	got      int
 	outs     [outputsMax]int // of these, by output
 	of       int32           // attempt that these are of
@@ -83,6 +84,9 @@ func (w *World) arrive(n *node, c *choice) {
 	if last := &w.reqs[c.turn]; c.turn > 0 && last.text != nil { // it answers what was said, if that came to its client or not
 		r.prompt.turn = &turn{last.prompt, last.tokens, last.text[0]}
 		r.tokens = last.tokens + len(last.text[0]) + 1 + c.size%turnTokens
+	}
+	if r.pin = 0; c.req%4 == 0 {
+		r.pin = time.Duration(c.size) * 20 * time.Millisecond
 	}
 	if !w.plan.keyless {
 		r.keys = r.prompt.keys(r.tokens)

@@ -49,7 +49,7 @@ type outputRoom struct {
 }
 
 func (w *World) configD(boot room.Boot) decode.Config {
-	return decode.Config{Boot: boot, Blocks: w.plan.blocks[1], QueuedMax: w.plan.queued, RunningMax: w.plan.slots, ChunkTokens: chunkTokens, AheadTokens: w.plan.ahead}
+	return decode.Config{Boot: boot, Blocks: w.plan.blocks[1], PinnedMax: w.plan.blocks[1] / 4, QueuedMax: w.plan.queued, RunningMax: w.plan.slots, ChunkTokens: chunkTokens, AheadTokens: w.plan.ahead}
 }
 
 func (w *World) newDecoder(n *node) *decoder {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"baton/core/blocks"
 	"baton/core/prefill"
 	"baton/core/relay"
 	"baton/core/room"
@@ -267,6 +268,7 @@ func (w *World) truthP(n *node) {
 	if b.Held != p.pool.held || b.Cached != p.pool.kept || b.Free+b.Held+b.Cached != b.Total || b.Quarantined != 0 {
 		w.fail("TRUTH", 0, "prefill %d counts %+v blocks, the ledger %d held and %d cached", n.at, b, p.pool.held, p.pool.kept)
 	}
+	w.truthPins(n, p.core.Pinned(), b, w.configP().PinnedMax)
 	if n.looks++; n.looks%looksEvery != 0 {
 		return
 	}
@@ -291,6 +293,16 @@ func (w *World) truthP(n *node) {
 	c := w.configP()
 	if live > 2*c.QueuedMax+c.RunningMax {
 		w.fail("BOUND", 0, "prefill %d holds %d rooms", n.at, live)
+	}
+}
+
+// truthPins demands that no more is pinned than may be, and nothing that is free.
+func (w *World) truthPins(n *node, pinned int, b blocks.Count, most int) {
+	if pinned > 0 {
+		w.sights.see(pins)
+	}
+	if pinned > min(most, b.Cached+b.Held) {
+		w.fail("BOUND", 0, "%s %d has %d pinned blocks, of at most %d: %+v", roleNames[n.role], n.at, pinned, most, b)
 	}
 }
 
@@ -321,6 +333,7 @@ func (w *World) truthD(n *node) {
 	if b.Free+b.Held+b.Cached != b.Total || b.Quarantined != 0 || d.vague == 0 && b.Held != held {
 		w.fail("TRUTH", 0, "decode %d counts %+v blocks, the ledger %d held", n.at, b, held)
 	}
+	w.truthPins(n, d.core.Pinned(), b, w.plan.blocks[1]/4)
 	if n.looks++; n.looks%looksEvery != 0 {
 		return
 	}

@@ -66,10 +66,10 @@ func (w *World) legAtWorker(n *node, m *message) {
 		r := &w.reqs[l.req]
 		if n.p != nil {
 			n.p.answering = l
-			w.stepP(n, prefill.Event{Kind: prefill.Request, Room: l.room, Tokens: r.tokens, Deadline: deadline, Keys: r.keys})
+			w.stepP(n, prefill.Event{Kind: prefill.Request, Room: l.room, Tokens: r.tokens, Deadline: deadline, Keys: r.keys, Pin: r.pin})
 		} else {
 			n.d.answering = l
-			w.stepD(n, decode.Event{Kind: decode.Request, Room: l.room, Peer: l.peer, Tokens: r.tokens, Branches: r.n, MaxNew: r.most, Deadline: deadline, Keys: r.keys})
+			w.stepD(n, decode.Event{Kind: decode.Request, Room: l.room, Peer: l.peer, Tokens: r.tokens, Branches: r.n, MaxNew: r.most, Deadline: deadline, Keys: r.keys, Pin: r.pin})
 		}
 		return
 	}

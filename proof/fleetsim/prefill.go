@@ -36,7 +36,7 @@ type promptRoom struct {
 const chunkTokens = 2 * room.BlockTokens
 
 func (w *World) configP() prefill.Config {
-	return prefill.Config{Blocks: w.plan.blocks[0], QueuedMax: w.plan.queued, RunningMax: 4, ChunkTokens: chunkTokens}
+	return prefill.Config{Blocks: w.plan.blocks[0], PinnedMax: w.plan.blocks[0] / 4, QueuedMax: w.plan.queued, RunningMax: 4, ChunkTokens: chunkTokens}
 }
 
 func (w *World) newPrefiller(n *node) *prefiller {

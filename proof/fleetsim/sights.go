@@ -56,6 +56,7 @@ const (
 	several
 	outputOver
 	turnFound
+	pins
 	plain // how many there are of one kind each
 )
 
@@ -156,7 +157,7 @@ func (s *sights) list(of Sizes) []Sight {
 		"a message between workers is overtaken", "side data makes no sense", "a worker is replaced beside its successor",
 		"a drain is cut", "a gateway drains", "a gateway is full", "no credit is left for a retry", "an answer is taken back", "a unified worker serves",
 		"a worker's health does not answer", "a prefix is found", "a prefix is found at decode", "a prefix is shared by rooms that are live", "a cached block is evicted",
-		"a room is retracted", "a room gets another block", "a request gets several outputs", "an output ends before another of its room", "an answer is found by the next turn"} {
+		"a room is retracted", "a room gets another block", "a request gets several outputs", "an output ends before another of its room", "an answer is found by the next turn", "blocks are pinned"} {
 		add(sight(i), name)
 	}
 	for _, c := range room.Causes() {

@@ -30,6 +30,7 @@
 //	CAUSE    a room fails only if it was given up or a step or a write failed for it
 //	TURN     nobody gets blocks before a room that came earlier and waits for them, and for nothing
 //	         that another computes (at prefill)
+//	PIN      a pinned block is evicted only if no other is cached; the pins are those that were asked for
 //	TWICE    nobody gets blocks to compute what an older room is computing
 //	WHOLE    a success has sent every block of its prompt, once
 //

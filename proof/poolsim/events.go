@@ -190,12 +190,13 @@ const (
 	several
 	spoken
 	joined
+	isPinned
 	sightsAll
 )
 
 var sights = [sightsAll]string{"success", "hit", "shared by two", "evicted", "private copy", "success after a hit", "abort in mid-prefill",
 	"failed step", "deadline", "quarantined while shared", "cleared", "retracted", "found after a retraction", "success after a retraction", "sent in part", "legs differ",
-	"success of several outputs", "output found", "waited for another's prefix"}
+	"success of several outputs", "output found", "waited for another's prefix", "pinned"}
 
 func (w *PrefillWorld) show(i int) { w.shows |= 1 << i }
 

@@ -64,6 +64,9 @@ var plays = []func(choices []byte, saw func(string)) error{
 	func(choices []byte, saw func(string)) error {
 		return way(NewHolders(HolderScope{Prompts: []string{"ab", "abc", "x", "ac"}, Lives: 2, Blocks: 6, Quarantine: true}), explore.PROMPT, choices, saw)
 	},
+	func(choices []byte, saw func(string)) error {
+		return way(NewHolders(HolderScope{Prompts: []string{"ab", "abc", "x", "ac"}, Lives: 3, Blocks: 5, Pins: 3}), explore.PROMPT, choices, saw)
+	},
 }
 
 func play(scope uint8, choices []byte, saw func(string)) error {

@@ -14,6 +14,7 @@ type HolderScope struct {
 	Prompts    []string // one holder each
 	Lives      int      // how often each comes
 	Blocks     int
+	Pins       int  // blocks that may be pinned at a time, by who leaves
 	Quarantine bool // an operation on a holder's blocks may be given up and still be under way
 }
 
@@ -53,10 +54,12 @@ const (
 	Leave                        // it has all of its blocks, and goes
 	Quarantine                   // it goes, and an operation on its blocks may still be under way
 	Clear                        // the proof comes
+	Pin                          // it has all of its blocks, pins them as far as that goes, and goes
+	Over                         // the time of all pins is over
 	holderKinds
 )
 
-var holderKindNames = [holderKinds]string{"enters", "begins a block", "has a block", "fails", "gives up", "leaves", "is quarantined", "is cleared"}
+var holderKindNames = [holderKinds]string{"enters", "begins a block", "has a block", "fails", "gives up", "leaves", "is quarantined", "is cleared", "pins, and leaves", "pins are over"}
 
 func (k HolderKind) String() string { return holderKindNames[k] }
 
@@ -67,7 +70,11 @@ type Holders struct{ scope HolderScope }
 func NewHolders(sc HolderScope) *Holders { return &Holders{sc} }
 
 func (s *Holders) Init() HolderWorld {
-	return HolderWorld{pool: blocks.New(s.scope.Blocks), mem: newMemory(s.scope.Blocks), holders: make([]holder, len(s.scope.Prompts))}
+	w := HolderWorld{pool: blocks.New(s.scope.Blocks), mem: newMemory(s.scope.Blocks), holders: make([]holder, len(s.scope.Prompts))}
+	if s.scope.Pins > 0 {
+		w.mem.pins = make([]bool, s.scope.Blocks)
+	}
+	return w
 }
 
 func (s *Holders) Clone(w *HolderWorld) HolderWorld {
@@ -99,7 +106,7 @@ func (s *Holders) Class(e HolderEvent) explore.Class {
 	switch e.Kind {
 	case Spoilt, Quarantine:
 		return explore.Fault
-	case GiveUp:
+	case GiveUp, Over:
 		return explore.Environment
 	}
 	return explore.Progress
@@ -124,6 +131,9 @@ func (s *Holders) Events(w *HolderWorld, dst []HolderEvent) []HolderEvent {
 			dst = append(dst, HolderEvent{Fill, who})
 		default:
 			dst = append(dst, HolderEvent{Leave, who})
+			if s.scope.Pins > 0 {
+				dst = append(dst, HolderEvent{Pin, who})
+			}
 			if s.scope.Quarantine && len(w.apart) == 0 {
 				dst = append(dst, HolderEvent{Quarantine, who})
 			}
@@ -134,6 +144,9 @@ func (s *Holders) Events(w *HolderWorld, dst []HolderEvent) []HolderEvent {
 	}
 	for i := range w.apart {
 		dst = append(dst, HolderEvent{Clear, uint8(i)})
+	}
+	if slices.Contains(w.mem.pins, true) {
+		dst = append(dst, HolderEvent{Over, 0})
 	}
 	return dst
 }
@@ -165,6 +178,11 @@ func (s *Holders) Apply(w *HolderWorld, e HolderEvent) error {
 		}
 		return s.check(w)
 	}
+	if e.Kind == Over {
+		w.pool.Expire(1)
+		clear(w.mem.pins)
+		return s.check(w)
+	}
 	h, prompt := &w.holders[e.Who], s.scope.Prompts[e.Who]
 	var err error
 	switch e.Kind {
@@ -185,10 +203,14 @@ func (s *Holders) Apply(w *HolderWorld, e HolderEvent) error {
 			break
 		}
 		w.show(midway)
-	case Spoilt, Leave:
+	case Spoilt, Leave, Pin:
 		h.filling = false
-		if e.Kind == Leave {
+		if e.Kind != Spoilt {
 			w.show(success)
+		}
+		if e.Kind == Pin {
+			w.pool.Pin(h.table, 1, s.scope.Pins)
+			s.pin(w, h, prompt)
 		}
 		err = s.leave(w, h)
 	case Quarantine:
@@ -257,6 +279,21 @@ func (s *Holders) leave(w *HolderWorld, h *holder) error {
 	return s.freed(w, w.pool.Release(table), table)
 }
 
+// pin notes what is pinned of a table: its beginning, as far as it can be found and the bound lets it.
+func (s *Holders) pin(w *HolderWorld, h *holder, prompt string) {
+	for i, b := range h.table {
+		n := 0
+		for _, is := range w.mem.pins {
+			n += int(flag(is))
+		}
+		if first, ok := w.pool.Found(keyOf(prompt[:i+1])); !ok || first != b || !w.mem.pins[b] && n == s.scope.Pins {
+			return
+		}
+		w.mem.pins[b] = true
+		w.show(isPinned)
+	}
+}
+
 // freed checks what has become free of a table that is no longer used.
 func (s *Holders) freed(w *HolderWorld, freed, table []int32) error {
 	for _, b := range freed {
@@ -264,6 +301,7 @@ func (s *Holders) freed(w *HolderWorld, freed, table []int32) error {
 			return fmt.Errorf("QUIET: block %d of %v is freed while somebody uses it", b, table)
 		}
 		w.mem.used[b] = false
+		w.mem.free(b)
 	}
 	for _, b := range table { // the others are shared, cached, or quarantined still
 		if w.isApart(b) && !w.held(b) {
@@ -278,6 +316,13 @@ func (s *Holders) check(w *HolderWorld) error {
 		if got, want := w.pool.Holders(b), w.users(b); got != want {
 			return fmt.Errorf("RELEASE: the pool says that %d hold block %d, %d do", got, b, want)
 		}
+	}
+	n := 0
+	for _, is := range w.mem.pins {
+		n += int(flag(is))
+	}
+	if w.pool.Pinned() != n {
+		return fmt.Errorf("PIN: the pool says that %d blocks are pinned, %d are", w.pool.Pinned(), n)
 	}
 	if len(w.apart) > 0 {
 		for _, p := range s.scope.Prompts {
@@ -346,8 +391,11 @@ func (s *Holders) Cells(w *HolderWorld, dst []string) []string {
 }
 
 func (s *Holders) Name(_ *HolderWorld, e HolderEvent) string {
-	if e.Kind == Clear {
+	switch e.Kind {
+	case Clear:
 		return "the proof comes for a quarantined table"
+	case Over:
+		return "pins are over"
 	}
 	return fmt.Sprintf("holder %d %s", e.Who+1, e.Kind)
 }

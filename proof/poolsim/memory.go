@@ -27,6 +27,7 @@ func keysOf(prompt string) []blocks.Key {
 type memory struct {
 	bytes []string // [blocks] the prefix computed into it, "" for nothing known
 	used  []bool   // [blocks] held or cached: given out, and not free or quarantined since
+	pins  []bool   // [blocks] pinned; nil: nobody pins
 	going []int32  // that are held behind the event at hand: if two were evicted in it, their order is not known
 }
 
@@ -37,6 +38,7 @@ func newMemory(blocks int) memory {
 func (m *memory) copyTo(dst *memory) {
 	dst.bytes = append(dst.bytes[:0], m.bytes...)
 	dst.used = append(dst.used[:0], m.used...)
+	dst.pins = append(dst.pins[:0], m.pins...)
 }
 
 // holds says whether the first n blocks of a table hold a prompt.
@@ -106,6 +108,14 @@ func (m *memory) give(b int32, held func(b int32) bool) (evicted bool, err error
 	evicted = m.used[b]
 	prefix := m.bytes[b]
 	m.used[b], m.bytes[b] = true, ""
+	if m.pins != nil && evicted && m.pins[b] {
+		for x := range m.used {
+			if m.used[x] && !held(int32(x)) && !m.pins[x] {
+				return true, fmt.Errorf("PIN: block %d is pinned and evicted, and block %d is cached and is not", b, x)
+			}
+		}
+	}
+	m.free(b)
 	if !evicted || prefix == "" {
 		return evicted, nil
 	}
@@ -115,6 +125,13 @@ func (m *memory) give(b int32, held func(b int32) bool) (evicted bool, err error
 		}
 	}
 	return true, nil
+}
+
+// free notes that what was in a block is gone, and its pin.
+func (m *memory) free(b int32) {
+	if m.pins != nil {
+		m.pins[b] = false
+	}
 }
 
 // enters notes the blocks that a room gets behind the old ones of its table: found ones were there

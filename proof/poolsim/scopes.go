@@ -60,6 +60,9 @@ func Scopes() []Named {
 			Holder: &HolderScope{Prompts: []string{"ab", "abc"}, Lives: 2, Blocks: 5, Quarantine: true}},
 		{Name: "holder PROMPT three", Options: ask(explore.PROMPT, three...),
 			Holder: &HolderScope{Prompts: []string{"ab", "abc", "x"}, Lives: 2, Blocks: 5, Quarantine: true}},
+		// Who leaves keeps what it had in the cache for a while, up to a bound.
+		{Name: "holder PROMPT pins", Options: ask(explore.PROMPT, "success", "hit", "shared by two", "evicted", "private copy", "pinned", "abort in mid-prefill"),
+			Holder: &HolderScope{Prompts: []string{"ab", "abc", "x"}, Lives: 2, Blocks: 4, Pins: 2}},
 		// Rooms that prefill where they generate.
 		{Name: "local PROMPT three", Options: ask(explore.PROMPT, append(kept[:len(kept):len(kept)], "waited for another's prefix")...), Local: locals(0, 2, 5, 0, "ab", "ab", "x")},
 		// An older one needs the blocks of a younger, which finds what is left of its prompt.
