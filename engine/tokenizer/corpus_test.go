@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 )
@@ -49,14 +50,14 @@ func writeCorpus(path string) error {
 }
 
 // corpusSum tells whether expected sums were made of this corpus.
-func corpusSum() uint32 {
+var corpusSum = sync.OnceValue(func() uint32 {
 	h := fnv.New32a()
 	for _, s := range corpus() {
 		h.Write([]byte(s))
 		h.Write([]byte{0xff})
 	}
 	return h.Sum32()
-}
+})
 
 // prose is ordinary text: cuts and mixtures of it meet the merges that count.
 var prose = []string{
@@ -116,7 +117,9 @@ var blocks = [][2]rune{{0, 0x7f}, {0x20, 0x7e}, {0x80, 0x24f}, {0x250, 0x36f}, {
 	{0x2f800, 0x2fa1f}, {0xe0000, 0xe01ef}, {0xf0000, 0xf0fff}, {0x10fff0, 0x10ffff}}
 
 // corpus is more than 6,000 texts, the same ones each time, all of valid UTF-8.
-func corpus() []string {
+var corpus = sync.OnceValue(drawCorpus)
+
+func drawCorpus() []string {
 	r := rand.New(rand.NewPCG(5, 2026))
 	all := []string{"", " ", "  ", "a", " a", "a ", "\n", "\x00", "\x7f", "'", "'s", "'S", "'ſ", "'ſt", "it'ſ", "don't DON'T Don'T ''re'LL'", "\u0301", "\u0301a", "é", "e\u0301", "\ufffd", "▁", "▁a", " ▁ ", "a▁b"}
 	all = append(all, prose...)
@@ -209,7 +212,7 @@ func (t *texts) text(kind int) string {
 }
 
 func TestCorpusIsTheSameEachTime(t *testing.T) {
-	if all := corpus(); len(all) < 5000 || !slices.Equal(all, corpus()) {
+	if all := corpus(); len(all) < 5000 || !slices.Equal(all, drawCorpus()) {
 		t.Errorf("%d texts, or not the same ones", len(all))
 	}
 	for _, s := range corpus() {

@@ -17,6 +17,9 @@ import (
 // skipped, or fails where the environment variable BATON_REQUIRE_MODELS is 1.
 func realFile(t testing.TB, path, remedy string) []byte {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("short: real models are compared in whole runs")
+	}
 	dir := os.Getenv("BATON_MODELS")
 	if dir == "" {
 		cache, err := os.UserCacheDir()

@@ -13,9 +13,9 @@ import (
 
 // What an expression that is not known may cost: the model file is trusted, the text is not.
 const (
-	exprBytesMost = 16 << 10               // the longest in use has less than 2,000
-	matchMost     = 100 * time.Millisecond // for one match; usual ones take a microsecond
-	textMost      = time.Second            // for all of a text, and as much for each MiB
+	exprBytesMost = 16 << 10        // the longest in use has less than 2,000
+	matchMost     = time.Second     // for one match; usual ones take a microsecond, but a process may be stopped meanwhile
+	textMost      = 2 * time.Second // for all of a text, and as much for each MiB
 )
 
 // known are expressions that are written out, and cover every text.
