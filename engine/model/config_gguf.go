@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"baton/engine/weights/gguf"
 )
@@ -62,7 +63,7 @@ func readGGUF(f *gguf.File) (Config, error) {
 		return Config{}, fmt.Errorf("model: general.architecture is missing: this is not a model file")
 	}
 	if !slices.Contains(Architectures, arch) {
-		return Config{}, fmt.Errorf("model: architecture %q is not supported, only %q", arch, Architectures)
+		return Config{}, fmt.Errorf("model: architecture %.40q is not supported; use a model of %s", arch, strings.Join(Architectures, ", "))
 	}
 	k := &keys{f: f, arch: arch}
 	c := Config{

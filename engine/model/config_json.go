@@ -173,7 +173,7 @@ func (h *hfConfig) family() (family, error) {
 			known = append(known, name)
 		}
 		slices.Sort(known)
-		return fam, fmt.Errorf("model: config.json: model_type %.40q is not supported, only %s", h.ModelType, strings.Join(known, ", "))
+		return fam, fmt.Errorf("model: config.json: model_type %.40q is not supported; use a model of %s", h.ModelType, strings.Join(known, ", "))
 	}
 	if len(h.Architectures) > 0 && !slices.Contains(h.Architectures, fam.class) {
 		return fam, fmt.Errorf("model: config.json: architectures is %.80q, want %s: other heads give no tokens", h.Architectures, fam.class)

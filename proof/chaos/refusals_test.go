@@ -112,7 +112,7 @@ func TestModelsThatCannotBeServedAreRefused(t *testing.T) {
 			[]string{tensor, "4611686018427387904", "bytes of the file", again}},
 		{"offset-beyond", spoilt(func(b []byte) []byte { le.PutUint64(b[info+4+8*dims+4:], 1<<50); return b }),
 			[]string{tensor, "offset 1125899906842624", "beyond its end", again}},
-		{"foreign", foreign(t), []string{`"frobnicator"`, "llama", "use a Llama"}},
+		{"foreign", foreign(t), []string{`"frobnicator"`, "use a model of llama, qwen2"}},
 	} {
 		t.Run(row.file, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), row.file+".gguf")
