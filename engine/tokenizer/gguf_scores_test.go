@@ -67,6 +67,27 @@ func TestHighestScoreIsMergedFirst(t *testing.T) {
 	}
 }
 
+// TestEqualScoresAreMergedFromTheLeft, whichever token comes first in the file.
+func TestEqualScoresAreMergedFromTheLeft(t *testing.T) {
+	keys := scored()
+	scores := slices.Clone(keys["tokenizer.ggml.scores"].([]float32))
+	scores[263], scores[264] = -5, -5 // ab and bc
+	keys["tokenizer.ggml.scores"], keys["tokenizer.ggml.add_space_prefix"] = scores, false
+	tokens := slices.Clone(keys["tokenizer.ggml.tokens"].([]string))
+	for range 2 {
+		keys["tokenizer.ggml.tokens"] = tokens
+		tok := mustBuild(t, keys)
+		var got []string
+		for _, id := range tok.Encode("abc", false) {
+			got = append(got, tok.Text(id))
+		}
+		if !slices.Equal(got, []string{"ab", "c"}) {
+			t.Errorf("%q", got)
+		}
+		tokens[263], tokens[264] = tokens[264], tokens[263]
+	}
+}
+
 // TestSpaceInFrontOfEachStretch: such files want a space in front unless they say otherwise, also
 // behind an added token.
 func TestSpaceInFrontOfEachStretch(t *testing.T) {

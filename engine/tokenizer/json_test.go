@@ -115,6 +115,77 @@ func TestNormalizedNamesInParts(t *testing.T) {
 	}
 }
 
+// TestOfEqualMergesTheLastCounts in a tokenizer.json; in a GGUF file it is the first.
+func TestOfEqualMergesTheLastCounts(t *testing.T) {
+	const merges = `["a b", ["▁", "a"]]`
+	for new, want := range map[string][]int32{
+		`["▁ a", "a b"]`:        {4, 1}, // ▁a is merged first
+		`["▁ a", "a b", "▁ a"]`: {2, 3}, // now it comes after ab
+	} {
+		tok, err := FromJSON(littleJSON(t, merges, new))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tok.Encode(" ab", false); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", new, got, want)
+		}
+	}
+	keys := tiny()
+	keys["tokenizer.ggml.merges"] = []string{"Ġ a", "a b", "ab c", "Ġ a"}
+	if got := mustBuild(t, keys).Encode(" ab", false); !slices.Equal(got, []int32{258, 'b'}) {
+		t.Errorf("in a GGUF file: %v", got)
+	}
+}
+
+// TestNoMergeMakesASpecialToken holds T2 where a vocabulary could spell one.
+func TestNoMergeMakesASpecialToken(t *testing.T) {
+	tok, err := FromJSON(littleJSON(t, `{"id": 8, "content": "<s>", "special": true, "normalized": false},`,
+		`{"id": 8, "content": "<s>", "special": true, "normalized": false}, {"id": 3, "content": "ab", "special": true, "normalized": false},`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := tok.Encode("ab", false); !slices.Equal(got, []int32{0, 1}) {
+		t.Errorf("%v", got)
+	}
+	if got := tok.Encode("ab", true); !slices.Equal(got, []int32{3}) {
+		t.Errorf("asked for: %v", got)
+	}
+}
+
+// TestAddedTokensTakeWhiteSpace that none before took, and stand alone if they are to.
+func TestAddedTokensTakeWhiteSpace(t *testing.T) {
+	names := []addedName{{"<l>", 1}, {"<r>", 2}, {"word", 3}, {"<lr>", 4}}
+	a := newAdded(names, map[int32]addedFlags{1: stripLeft, 2: stripRight, 3: singleWord, 4: stripLeft | stripRight})
+	all := func(int, int, int32) bool { return true }
+	for text, want := range map[string]string{
+		"a \t<l> b":        "[1  \t<l>]",
+		"a <r> \u2003b":    "[2 <r> \u2003]",
+		" <lr> ":           "[4  <lr> ]",
+		"<r> <l>":          "[2 <r> ][1 <l>]", // the space is taken
+		"word words sword": "[3 word]",
+		"éword (word)":     "[3 word]",
+		"word":             "[3 word]",
+		"\u0301word_word":  "",
+		"<l":               "",
+	} {
+		got := ""
+		for from := 0; from < len(text); {
+			m, ok := a.find(text, from, all)
+			if !ok {
+				break
+			}
+			got += "[" + string('0'+m.id) + " " + text[m.lo:m.hi] + "]"
+			from = m.hi
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	if newAdded([]addedName{{"", 1}}, nil) != nil {
+		t.Error("a token without a name is sought")
+	}
+}
+
 func TestBadTokenizerJSONIsRefusedWithAReason(t *testing.T) {
 	rows := []struct{ name, old, new, want string }{
 		{"no JSON", `"pre_tokenizer": null,`, `"pre_tokenizer"`, "tokenizer.json cannot be read: invalid character"},
