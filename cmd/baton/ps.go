@@ -56,7 +56,9 @@ BLOCKS counts the KV memory of a worker in blocks of %d tokens:
   cached       nobody's now, kept for prompts that begin alike; given out when memory is short
   held         a room's
   quarantined  given to nobody until it is proven that nothing can touch it; nothing
-               here needs that yet: 0`, rowsMost, room.BlockTokens),
+               here needs that yet: 0
+  pinned       of those cached or held: requests asked (cache_pin) that they are given out
+               last; nothing is shown where there are none`, rowsMost, room.BlockTokens),
 		Example: `  baton ps
   baton ps --watch
   baton ps --json | jq '.rooms[] | select(.age_ms > 10000)'`,
@@ -239,7 +241,11 @@ func blocks(v *gateway.WorkerView) string {
 		return "-"
 	}
 	b := v.Blocks
-	return fmt.Sprintf("%d+%d+%d+%d/%d", b.Free, b.Cached, b.Held, b.Quarantined, b.Total)
+	s := fmt.Sprintf("%d+%d+%d+%d/%d", b.Free, b.Cached, b.Held, b.Quarantined, b.Total)
+	if b.Pinned > 0 {
+		s += fmt.Sprintf(" (%d pinned)", b.Pinned)
+	}
+	return s
 }
 
 func age(ms int64) string {

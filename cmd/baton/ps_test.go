@@ -17,7 +17,7 @@ import (
 const inspection = `{"requests":[{"rid":"r2","room":"","phase":"placing","age_ms":10,"prefill":"","decode":"","tokens":0,"waits_for":"a decode worker"},
 {"rid":"r1","room":"000000000000000a","phase":"streaming","age_ms":61000,"prefill":"prefill-0","decode":"decode-0","tokens":12}],
 "rooms":[{"room":"000000000000000a","rid":"r1","role":"decode","queue":"running","phase":"generating","poll":"Success","age_ms":1500,"waits_for":"decode: engine","worker":"decode-0"}],
-"workers":[{"worker":"prefill-0","role":"prefill","boot":"b","pid":7,"queues":{"waiting":{"len":2,"oldest_ms":61000},"inflight":{"len":0,"oldest_ms":0}},"blocks":{"total":9,"free":5,"cached":3,"held":1,"quarantined":0},"up":true,"legs":1},
+"workers":[{"worker":"prefill-0","role":"prefill","boot":"b","pid":7,"queues":{"waiting":{"len":2,"oldest_ms":61000},"inflight":{"len":0,"oldest_ms":0}},"blocks":{"total":9,"free":5,"cached":3,"held":1,"quarantined":0,"pinned":2},"up":true,"legs":1},
 {"worker":"decode-0","role":"decode","boot":"c","pid":0,"up":false,"legs":1,"error":"no route"}]}`
 
 func TestPsShowsRequestsRoomsAndWorkers(t *testing.T) {
@@ -36,7 +36,7 @@ func TestPsShowsRequestsRoomsAndWorkers(t *testing.T) {
 1 room: 1 decode generating
 
 WORKER     ROLE     UP   PID  LEGS  QUEUES                        BLOCKS (16 tokens each) free+cached+held+quarantined/total
-prefill-0  prefill  yes  7    1     inflight 0, waiting 2 (1m1s)  5+3+1+0/9
+prefill-0  prefill  yes  7    1     inflight 0, waiting 2 (1m1s)  5+3+1+0/9 (2 pinned)
 decode-0   decode   no   -    1     no answer                     -
 
 REQUEST  ROOM              PHASE      AGE   PREFILL    DECODE    TOKENS  WAITS FOR

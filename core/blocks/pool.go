@@ -88,6 +88,20 @@ func (p *Pool) Available() int { return p.count.Free + p.count.Cached }
 // Pinned is the number of blocks, cached or held, that are pinned.
 func (p *Pool) Pinned() int { return p.pins }
 
+// PinnedAt is Pinned without those whose time is over at now, which Expire has yet to find.
+func (p *Pool) PinnedAt(now time.Duration) int {
+	if p.expires == 0 || now < p.expires {
+		return p.pins
+	}
+	n := 0
+	for i := range p.blocks {
+		if p.blocks[i].until > now {
+			n++
+		}
+	}
+	return n
+}
+
 // Evicted is the number of cached blocks that Take has taken so far.
 func (p *Pool) Evicted() uint64 { return p.evicted }
 

@@ -74,6 +74,9 @@ func (c *Core) Blocks() blocks.Count { return c.pool.Count() }
 // Pinned is the number of blocks that are pinned now.
 func (c *Core) Pinned() int { return c.pool.Pinned() }
 
+// PinnedAt is Pinned for a node to which nothing has happened for a while: without what is over at now.
+func (c *Core) PinnedAt(now time.Duration) int { return c.pool.PinnedAt(now) }
+
 // Evicted is the number of cached blocks that gave way to rooms so far.
 func (c *Core) Evicted() uint64 { return c.pool.Evicted() }
 

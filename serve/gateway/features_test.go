@@ -156,3 +156,16 @@ func TestWhatTheTemplateRefusesIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// A request says for how long its beginning is evicted last, and both workers know it.
+func TestCachePinReachesEveryWorker(t *testing.T) {
+	for _, roles := range [][]string{{RolePrefill, RoleDecode}, {RoleUnified}} {
+		r := newRecallRig(t, roles...)
+		r.choicesOf(t, map[string]any{"messages": recall.NewPrompt(rand.New(rand.NewPCG(4, 4)), 20).Messages("hello"), "max_tokens": 2, "cache_pin": 60})
+		r.quiet()
+		seen := regexp.MustCompile(`"pinned":[1-9]`).FindAllString(r.get("/debug/requests").body, -1)
+		if len(seen) != len(roles) {
+			t.Errorf("%v: %d workers have pinned blocks", roles, len(seen))
+		}
+	}
+}

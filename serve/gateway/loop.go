@@ -269,7 +269,7 @@ func newRoom() room.ID {
 func (l *loop) open(e *relay.Effect) {
 	c, m := l.calls[e.Req], l.roster.find(e.Worker)
 	m.load++
-	req := &leg.Request{RID: c.rid, Room: e.Room, Tokens: c.tokens, Params: c.request.parsed.Params, Salt: c.request.parsed.CacheSalt,
+	req := &leg.Request{RID: c.rid, Room: e.Room, Tokens: c.tokens, Params: c.request.parsed.Params, Salt: c.request.parsed.CacheSalt, PinMS: c.request.parsed.CachePin.Milliseconds(),
 		LeftMS: max((c.deadline - l.now).Milliseconds(), 1)}
 	if e.Leg == relay.Decode {
 		req.Link = c.link

@@ -33,6 +33,8 @@ func TestEveryLimitOfARequestIsRefusedByName(t *testing.T) {
 		{func(r *Request) { r.Tokens = make([]int32, TokensMax+1) }, "tokens"},
 		{func(r *Request) { r.LeftMS = -1 }, "left_ms"},
 		{func(r *Request) { r.LeftMS = LeftMax.Milliseconds() + 1 }, "left_ms"},
+		{func(r *Request) { r.PinMS = -1 }, "pin_ms: -1"},
+		{func(r *Request) { r.PinMS = room.PinMax.Milliseconds() + 1 }, "pin_ms: 3600001"},
 		{func(r *Request) { r.Link = "nohost" }, "link"},
 		{func(r *Request) { r.Link = ":80" }, "link"},
 		{func(r *Request) { r.Link = "h:0" }, "link"},

@@ -25,6 +25,9 @@ type Request struct {
 	LeftMS int64         `json:"left_ms"` // time left of the request's deadline when this was sent
 	// Salt keeps what the prefix cache holds of this prompt from requests with another salt.
 	Salt string `json:"salt,omitempty"`
+	// PinMS is how long after the room's end its prefix is to be evicted last, at most room.PinMax;
+	// 0: it is like any other.
+	PinMS int64 `json:"pin_ms,omitempty"`
 	// N is how many choices are generated from the one prompt; 0 is 1. Choice i draws as Params
 	// with Choice + i do.
 	N int `json:"n,omitempty"`
@@ -91,6 +94,8 @@ func (r *Request) Validate() error {
 		return fmt.Errorf("leg: generated: %d with n %d, only one choice is continued", r.Generated, r.N)
 	case r.Generated > 0 && r.Generated >= r.Params.MaxTokens:
 		return fmt.Errorf("leg: generated: %d of max_tokens %d, nothing is left to say", r.Generated, r.Params.MaxTokens)
+	case r.PinMS < 0 || r.PinMS > room.PinMax.Milliseconds():
+		return fmt.Errorf("leg: pin_ms: %d, want 0 to %d", r.PinMS, room.PinMax.Milliseconds())
 	case r.LeftMS < 0 || r.LeftMS > LeftMax.Milliseconds():
 		return fmt.Errorf("leg: left_ms: %d, want 0 to %d", r.LeftMS, LeftMax.Milliseconds())
 	}
@@ -113,6 +118,9 @@ func (r *Request) Prompt() int { return len(r.Tokens) - r.Generated }
 
 // Left is the time left when the request was sent.
 func (r *Request) Left() time.Duration { return time.Duration(r.LeftMS) * time.Millisecond }
+
+// Pin is how long its prefix is to be evicted last.
+func (r *Request) Pin() time.Duration { return time.Duration(r.PinMS) * time.Millisecond }
 
 func printable(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, func(c rune) bool { return c < ' ' || c == 0x7f }) < 0

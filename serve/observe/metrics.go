@@ -113,6 +113,7 @@ var (
 	queueLen      = describe("baton_queue_length", "Rooms in a queue.", "queue")
 	queueOldest   = describe("baton_queue_oldest_seconds", "How long the oldest room has stood in a queue.", "queue")
 	blockCount    = describe("baton_blocks", "KV blocks by state.", "state")
+	pinnedCount   = describe("baton_blocks_pinned", "KV blocks, cached or held, that requests asked to be evicted last.")
 	liveCount     = describe("baton_rooms_live", "Rooms that have not ended.")
 	drainState    = describe("baton_draining", "1 while the worker takes no new rooms.")
 	linkCount     = describe("baton_links", "Links that are up.")
@@ -126,7 +127,7 @@ var (
 )
 
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{queueLen, queueOldest, blockCount, liveCount, drainState,
+	for _, d := range []*prometheus.Desc{queueLen, queueOldest, blockCount, pinnedCount, liveCount, drainState,
 		grammarsHeld, grammarsBytes, grammarsAsked, linkCount, movedBytes, movedChunks, writeFails, wordsLost} {
 		ch <- d
 	}
@@ -169,6 +170,7 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	put(blockCount, prometheus.GaugeValue, int64(b.Cached), "cached")
 	put(blockCount, prometheus.GaugeValue, int64(b.Held), "held")
 	put(blockCount, prometheus.GaugeValue, int64(b.Quarantined), "quarantined")
+	put(pinnedCount, prometheus.GaugeValue, int64(b.Pinned))
 	put(liveCount, prometheus.GaugeValue, int64(len(s.Rooms)))
 	draining := int64(0)
 	if s.Worker.Draining {

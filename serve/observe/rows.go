@@ -40,6 +40,7 @@ type Blocks struct {
 	Cached      int `json:"cached"`
 	Held        int `json:"held"`
 	Quarantined int `json:"quarantined"`
+	Pinned      int `json:"pinned,omitempty"` // of those cached or held: evicted last
 }
 
 // Check returns an error when the sum is not the total (O1).
@@ -47,6 +48,9 @@ func (b Blocks) Check() error {
 	if sum := b.Free + b.Cached + b.Held + b.Quarantined; sum != b.Total {
 		return fmt.Errorf("observe: %d blocks free, %d cached, %d held and %d quarantined are not %d in total",
 			b.Free, b.Cached, b.Held, b.Quarantined, b.Total)
+	}
+	if b.Pinned < 0 || b.Pinned > b.Cached+b.Held {
+		return fmt.Errorf("observe: %d blocks pinned, %d are cached or held", b.Pinned, b.Cached+b.Held)
 	}
 	return nil
 }

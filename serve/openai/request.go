@@ -7,7 +7,9 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"time"
 
+	"baton/core/room"
 	"baton/engine/chat"
 	"baton/engine/sample"
 )
@@ -44,10 +46,11 @@ type Request struct {
 	FormatParam    string   // the field that Params.Grammar came from; "" without one
 	MaxTokensParam string   // the field that MaxTokens came from; "" when it is a default
 	Stream         bool
-	IncludeUsage   bool     // one more chunk with the usage
-	ReturnTokenIDs bool     // vLLM's return_token_ids
-	CacheSalt      string   // vLLM's cache_salt: what the prefix cache holds of this prompt is found under the same salt alone
-	Stripped       []string // fields of the client that only a gateway may send, for the log (O4)
+	IncludeUsage   bool          // one more chunk with the usage
+	ReturnTokenIDs bool          // vLLM's return_token_ids
+	CacheSalt      string        // vLLM's cache_salt: what the prefix cache holds of this prompt is found under the same salt alone
+	CachePin       time.Duration // cache_pin: for how long after its end its prefix is evicted last
+	Stripped       []string      // fields of the client that only a gateway may send, for the log (O4)
 }
 
 // Thoughts says what becomes of what a model thinks before it answers.
@@ -90,6 +93,7 @@ func Parse(e Endpoint, body []byte, lim Limits) (*Request, *Error) {
 	if r.CacheSalt, _ = o.string("cache_salt"); len(r.CacheSalt) > CacheSaltMax {
 		o.bad("cache_salt", CodeValue, "%d bytes, at most %d", len(r.CacheSalt), CacheSaltMax)
 	}
+	r.CachePin = time.Duration(math.Ceil(o.number("cache_pin", 0, room.PinMax.Seconds(), false, 0)*1000)) * time.Millisecond
 	readStreamOptions(o, r)
 	readChoices(o, r)
 	readSampling(o, r, lim)

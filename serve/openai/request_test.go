@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 var lim = Limits{Vocab: 1000}
@@ -107,6 +108,9 @@ func TestEveryBadValueIsRefusedWithItsName(t *testing.T) {
 		{Completion, `{"prompt":[` + strings.Repeat(`"a",`, PromptsMax) + `"a"]}`, "prompt", CodeValue},
 		{Completion, textBody(`,"suffix":"x"`), "suffix", CodeUnsupported},
 		{Chat, chatBody(`,"cache_salt":7`), "cache_salt", CodeType},
+		{Chat, chatBody(`,"cache_pin":"60"`), "cache_pin", CodeType},
+		{Chat, chatBody(`,"cache_pin":-1`), "cache_pin", CodeValue},
+		{Completion, textBody(`,"cache_pin":3600.5`), "cache_pin", CodeValue},
 		{Chat, chatBody(`,"cache_salt":"` + strings.Repeat("x", CacheSaltMax+1) + `"`), "cache_salt", CodeValue},
 	}
 	for _, row := range rows {
@@ -141,7 +145,7 @@ func TestARequestIsReadAsItWasWritten(t *testing.T) {
 		"messages":[{"role":"developer","content":"be kind"},{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}],
 		"max_tokens":5,"max_completion_tokens":7,"temperature":0,"top_p":0.5,"top_k":3,"min_p":0.1,"seed":9007199254740993,
 		"stop":["x","y"],"stop_token_ids":[1,2.0],"ignore_eos":true,"logprobs":true,"top_logprobs":2,"return_token_ids":true,
-		"n":1.0,"presence_penalty":0.0,"user":"me","metadata":{"a":"b"},"no_such_field":[1,{"x":2}],"bootstrap_room":5,"rid":"x"}`), lim)
+		"n":1.0,"presence_penalty":0.0,"user":"me","metadata":{"a":"b"},"no_such_field":[1,{"x":2}],"bootstrap_room":5,"rid":"x","cache_pin":1.5}`), lim)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,6 +153,8 @@ func TestARequestIsReadAsItWasWritten(t *testing.T) {
 	switch {
 	case r.Model != "m" || !r.Stream || !r.IncludeUsage || !r.ReturnTokenIDs:
 		t.Errorf("flags: %+v", r)
+	case r.CachePin != 1500*time.Millisecond:
+		t.Errorf("cache_pin: %v", r.CachePin)
 	case len(r.Chat.Messages) != 2 || r.Chat.Messages[0].Role != "system" || r.Chat.Messages[0].Content != "be kind" || r.Chat.Messages[1].Content != "ab":
 		t.Errorf("messages: %+v", r.Chat.Messages)
 	case p.MaxTokens != 7 || r.MaxTokensParam != "max_completion_tokens":

@@ -249,7 +249,7 @@ func (n *decodeNode) request(e *entry) *input {
 		e.digest = newDigest(e.req)
 	}
 	ev := decode.Event{Kind: decode.Request, Room: e.req.Room, Tokens: len(e.req.Tokens), Branches: e.req.Choices(),
-		MaxNew: e.req.Params.MaxTokens - e.req.Generated, Deadline: e.began + e.req.Left()}
+		MaxNew: e.req.Params.MaxTokens - e.req.Generated, Deadline: e.began + e.req.Left(), Pin: e.req.Pin()}
 	ev.Keys, e.chain = n.keys.keys(e.req.Salt, e.req.Tokens)
 	return &input{leg: e, decode: ev}
 }
@@ -275,6 +275,7 @@ func (n *decodeNode) idle() bool                                      { return n
 func (n *decodeNode) phase(id room.ID) string                         { return n.core.PhaseOf(id) }
 func (n *decodeNode) rooms(yield func(room.View) bool)                { n.core.Rooms(yield) }
 func (n *decodeNode) blocks() blocks.Count                            { return n.core.Blocks() }
+func (n *decodeNode) pinned() int                                     { return n.core.PinnedAt(n.w.now()) }
 func (n *decodeNode) queues() []room.QueueStat {
 	q := n.core.Queues()
 	return q[:]

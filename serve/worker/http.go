@@ -323,7 +323,7 @@ func (w *Worker) snapshot() observe.Snapshot {
 	s := observe.Snapshot{
 		Worker: observe.Worker{Name: w.name, Role: w.cfg.Role, Boot: w.boot.String(), PID: os.Getpid(), HTTP: w.HTTP(), Link: w.linkAddr,
 			Draining: w.draining.Load(), UptimeMS: now.Milliseconds(), Queues: map[string]observe.Queue{},
-			Blocks: observe.Blocks{Total: b.Total, Free: b.Free, Cached: b.Cached, Held: b.Held, Quarantined: b.Quarantined}},
+			Blocks: observe.Blocks{Total: b.Total, Free: b.Free, Cached: b.Cached, Held: b.Held, Quarantined: b.Quarantined, Pinned: w.node.pinned()}},
 		Rooms: []observe.Room{},
 	}
 	for _, q := range w.node.queues() {

@@ -63,6 +63,7 @@ type node interface {
 	phase(id room.ID) string // "" for a room that is not known
 	queues() []room.QueueStat
 	blocks() blocks.Count
+	pinned() int // blocks
 }
 
 // send hands an input to the loop. It waits for a place and says false only when the loop is

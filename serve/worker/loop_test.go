@@ -69,6 +69,7 @@ func (n *clockwork) idle() bool               { return n.live == 0 }
 func (n *clockwork) phase(room.ID) string     { return "" }
 func (n *clockwork) queues() []room.QueueStat { return nil }
 func (n *clockwork) blocks() blocks.Count     { return blocks.Count{} }
+func (n *clockwork) pinned() int              { return 0 }
 
 // closed is a link, a listener and an engine of which only the end is seen.
 type closed struct {

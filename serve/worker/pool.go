@@ -21,6 +21,9 @@ const (
 	poolBytesMax = 8 << 30
 	// poolBytesUnknown is the default where the system does not say what is available.
 	poolBytesUnknown = 1 << 30
+	// pinnedShare of the pool at most is pinned at a time: what a few requests ask to be kept leaves
+	// three quarters of the cache to all others.
+	pinnedShare = 4
 	// canaryBytesMax: with canaries the whole pool is written at the start, read at the end.
 	canaryBytesMax = 256 << 20
 )

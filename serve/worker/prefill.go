@@ -125,7 +125,7 @@ func (n *prefillNode) write(x *prefill.Effect) {
 
 func (n *prefillNode) request(e *entry) *input {
 	e.digest = newDigest(e.req)
-	ev := prefill.Event{Kind: prefill.Request, Room: e.req.Room, Tokens: len(e.tokens), Deadline: e.began + e.req.Left()}
+	ev := prefill.Event{Kind: prefill.Request, Room: e.req.Room, Tokens: len(e.tokens), Deadline: e.began + e.req.Left(), Pin: e.req.Pin()}
 	ev.Keys, _ = n.keys.keys(e.req.Salt, e.tokens)
 	return &input{leg: e, prefill: ev}
 }
@@ -144,6 +144,7 @@ func (n *prefillNode) idle() bool                       { return n.core.Idle() }
 func (n *prefillNode) phase(id room.ID) string          { return n.core.PhaseOf(id) }
 func (n *prefillNode) rooms(yield func(room.View) bool) { n.core.Rooms(yield) }
 func (n *prefillNode) blocks() blocks.Count             { return n.core.Blocks() }
+func (n *prefillNode) pinned() int                      { return n.core.PinnedAt(n.w.now()) }
 func (n *prefillNode) queues() []room.QueueStat {
 	q := n.core.Queues()
 	return q[:]

@@ -178,7 +178,7 @@ func (w *Worker) connect() error {
 	z, blocks := w.cfg.Sizes, w.served.Engine.Blocks()
 	id := transfer.Identity{Boot: w.boot, Secret: w.cfg.Secret, Manifest: w.served.Manifest, Log: w.log.With("worker", w.name)}
 	if w.cfg.Role == Prefill {
-		cc := prefill.Config{Blocks: blocks, QueuedMax: z.MaxQueued, RunningMax: z.MaxRunning, ChunkTokens: z.ChunkTokens}
+		cc := prefill.Config{Blocks: blocks, QueuedMax: z.MaxQueued, RunningMax: z.MaxRunning, ChunkTokens: z.ChunkTokens, PinnedMax: blocks / pinnedShare}
 		if err := cc.Check(); err != nil {
 			return fmt.Errorf("worker: %w", err)
 		}
@@ -192,7 +192,7 @@ func (w *Worker) connect() error {
 		n.rec = recorded(w, cc, recorder.NewPrefill)
 		return nil
 	}
-	cc := decode.Config{Boot: w.boot, Blocks: blocks, QueuedMax: z.MaxQueued, RunningMax: z.MaxRunning, ChunkTokens: z.ChunkTokens, AheadTokens: z.AheadTokens,
+	cc := decode.Config{Boot: w.boot, Blocks: blocks, QueuedMax: z.MaxQueued, RunningMax: z.MaxRunning, ChunkTokens: z.ChunkTokens, AheadTokens: z.AheadTokens, PinnedMax: blocks / pinnedShare,
 		Lends: w.cfg.Record == ""} // a recorder writes later what it is given
 	if err := cc.Check(); err != nil {
 		return fmt.Errorf("worker: %w", err)
