@@ -225,18 +225,18 @@ func (y *System) effect(w *World, x *decode.Effect) error {
 			return fmt.Errorf("STREAM: room %d emits its token %d, the engine made %d", r+1, o.emitted, o.fed)
 		}
 	case decode.Retract:
+		if y.scope.Rooms[r].branches() > 1 {
+			if w.rooms[r].said() {
+				return fmt.Errorf("STREAM: room %d has several outputs, began to speak and is retracted", r+1)
+			}
+			w.shows |= 1 << sawManyRetracted
+		}
 		if err := y.spent(w, r); err != nil {
 			return err
 		}
 		y.took = append(y.took, r)
 		s := &w.rooms[r]
 		s.retracted = min(s.retracted+1, 2)
-		if y.scope.Rooms[r].branches() > 1 {
-			if s.said() {
-				return fmt.Errorf("STREAM: room %d has several outputs, began to speak and is retracted", r+1)
-			}
-			w.shows |= 1 << sawManyRetracted
-		}
 		if s.send.waits() {
 			return fmt.Errorf("OWN: room %d is retracted while its blocks are promised to prefill", r+1)
 		}
@@ -303,10 +303,10 @@ func (y *System) start(w *World, x *decode.Effect) error {
 			if me.room = r + 1; i >= own { // a block of its own, not of the prompt that all begin with
 				me.branch = uint8(it.Branch) + 1
 			}
-			if k := w.kv[b].room; owner[b].room != 0 && owner[b] != me || k != 0 && k != r+1 || w.inside(b) {
+			if k := w.kv[b].room; owner[b].room != 0 && owner[b].room != me.room || k != 0 && k != r+1 || w.inside(b) {
 				return fmt.Errorf("OWN: room %d computes in a block of another", r+1)
 			}
-			if owner[b].room != 0 && i >= own {
+			if owner[b].room != 0 && (owner[b] != me || i >= own) {
 				return fmt.Errorf("OWN: two outputs of room %d write one block", r+1)
 			}
 			owner[b] = me

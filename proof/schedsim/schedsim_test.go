@@ -2,6 +2,7 @@ package schedsim
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,9 +94,17 @@ func TestTheWorldSeesBrokenPromises(t *testing.T) {
 	item := func(from, to int32, table ...int32) decode.StepItem {
 		return decode.StepItem{Room: 1, From: from, To: to, Blocks: table}
 	}
+	of := func(branch int32) func(from, to int32, table ...int32) decode.StepItem {
+		return func(from, to int32, table ...int32) decode.StepItem {
+			it := item(from, to, table...)
+			it.Branch = branch
+			return it
+		}
+	}
 	step := func(items ...decode.StepItem) decode.Effect { return decode.Effect{Kind: decode.Step, Items: items} }
 	again := item(0, 14, 0)
 	again.Prefill, again.Again = true, true
+	second, third := of(1), of(2)
 	other := item(0, 15, 0)
 	other.Room, other.Prefill, other.Last = 2, true, true
 	for _, c := range []struct {
@@ -115,11 +124,24 @@ func TestTheWorldSeesBrokenPromises(t *testing.T) {
 		{"OWN: room 1 needs the KV", []decode.Effect{step(item(14, 15, 1))}},
 		{"OWN: room 2 computes in a block of another", []decode.Effect{step(other)}},
 		{"QUIET: a block of room 1 is freed", []decode.Effect{step(item(14, 15, 0)), {Kind: decode.Freed, Room: 1, Blocks: []int32{0}}}},
+		{"OWN: two outputs of room 1 write one block", []decode.Effect{step(item(14, 15, 0), second(14, 15, 0))}},
+		{"OWN: block 0, which holds", []decode.Effect{{Kind: decode.Step, Copies: []decode.Copy{{From: 0, To: 0}}, Items: []decode.StepItem{item(14, 15, 0)}}}},
+		{"OWN: room 1 needs the KV", []decode.Effect{step(second(14, 15, 3))}}, // nothing was copied
+		{"QUIET: a block of room 1 is freed that a step still copies", []decode.Effect{
+			{Kind: decode.Step, Copies: []decode.Copy{{From: 0, To: 3}}, Items: []decode.StepItem{second(14, 15, 3)}}, {Kind: decode.Freed, Room: 1, Blocks: []int32{0}}}},
+		{"room 1 computes for its output 2", []decode.Effect{step(third(14, 15, 0))}},
+		{"STREAM: room 1 has several outputs", []decode.Effect{{Kind: decode.Retract, Room: 1}}},
 		{"OWN: room 2 frees a block of room 1", []decode.Effect{{Kind: decode.Freed, Room: 2, Blocks: []int32{0}}}},
 	} {
 		sys := New(sc)
+		sys.scope.Rooms = slices.Clone(sc.Rooms)
+		events := []Event{{Kind: ask}, {Kind: home}, {Kind: begun}}
+		if several := strings.Contains(c.want, "output") || len(c.effects[0].Copies) > 0 || c.effects[0].Items != nil && c.effects[0].Items[0].Branch > 0; several {
+			sys.scope.Rooms[0].Branches = 2
+			events = append(events, Event{Kind: begun, Branch: 1})
+		}
 		w := sys.Init()
-		for _, e := range []Event{{Kind: ask}, {Kind: home}, {Kind: begun}} {
+		for _, e := range events {
 			if err := sys.Apply(&w, e); err != nil {
 				t.Fatal(err)
 			}

@@ -77,6 +77,9 @@ func Scopes() []Named {
 		{Name: "sched PROMPT several", Scope: both, Options: prompt(several, "aborted", "failed", "ended while retracted")},
 		{Name: "sched TERM several", Scope: both, Options: term(append(several[:len(several):len(several)], "aborted", "failed", "ended while retracted"))},
 		{Name: "sched PROMPT several three", Scope: room3, Options: prompt(several)},
+		{Name: "sched TERM several, three each", Scope: with(both, func(sc *Scope) {
+			sc.Rooms, sc.Blocks, sc.Slots, sc.Breaks = []Room{many(18, 3, 3), {Tokens: 15, MaxNew: 3, Branches: 2, Pair: true}, local(15, 4)}, 5, 4, 1
+		}), Options: term(append(several[:len(several):len(several)], "aborted", "failed", "ended while retracted", "pair computed again")), Nightly: true},
 		{Name: "sched PROMPT several wait", Scope: wait, Options: prompt(nil, "success", "several outputs", "block copied", "one output over before another")},
 		{Name: "sched PROMPT several sent", Scope: sent, Options: prompt(several, "aborted", "pair computed again", "ended while retracted")},
 		{Name: "sched PROMPT back", Scope: back, Options: prompt(slices.DeleteFunc(slices.Clone(twice), func(w string) bool { return w == "retracted twice" }), "retracted before its first token", "a successor")},
