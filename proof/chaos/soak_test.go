@@ -264,7 +264,7 @@ func (s *soak) ask(r *rand.Rand, hc *http.Client) time.Duration {
 // own says whether a complete answer that is wrong is the model's own mistake: one process, which
 // hands nothing over and has nothing cached of this prompt, makes it too. mu is held.
 func (s *soak) own(hc *http.Client, a Ask, e End) bool {
-	if e.Ends != 1 || e.Broken != "" || e.Error != "" || a.Leave != Stay || a.Want == "" {
+	if e.Left || e.Ends != 1 || e.Broken != "" || e.Error != "" || a.Want == "" {
 		return false
 	}
 	alone := Do(s.t.Context(), hc, s.whole.URL, Ask{Messages: a.Messages, Deadline: soakDeadline, Stream: true})
