@@ -20,6 +20,7 @@ type spoken struct {
 	opened   bool          // its stream has an opening
 	chunked  bool          // and something behind it
 	called   bool          // a tool
+	finished bool          // how it ended was said
 	last     int32         // token
 	thoughts int           // tokens of them, without the marks around
 }
@@ -72,6 +73,7 @@ func (s *spoken) part(p *openai.Piece, deltas []reply.Delta) {
 // finish is the last piece of a choice.
 func (c *clientRequest) finish(choice int, how leg.Choice) openai.Piece {
 	s := &c.said[choice]
+	s.finished = true
 	p := openai.Piece{Choice: choice, Finish: how.Finish, Matched: how.Matched}
 	if s.parser != nil {
 		s.part(&p, s.parser.Close())
@@ -156,6 +158,9 @@ func (c *clientRequest) whole(ctx context.Context) {
 					c.firstPiece()
 				}
 				add(c.said[it.choice].hear(it))
+				if it.line.Finish != "" {
+					add(c.finish(it.choice, it.how()))
+				}
 			default:
 				if err := c.heard(it.ending); err != nil {
 					c.leave()
@@ -163,7 +168,9 @@ func (c *clientRequest) whole(ctx context.Context) {
 					return
 				}
 				for n, how := range it.ending.choices() {
-					add(c.finish(it.choice+n, how))
+					if !c.said[it.choice+n].finished {
+						add(c.finish(it.choice+n, how))
+					}
 				}
 			}
 		}
@@ -262,7 +269,11 @@ func (c *clientRequest) events(items []item) (events []byte, failed *openai.Erro
 	for i := range items {
 		it := &items[i]
 		if it.ending == nil {
-			if say(c.said[it.choice].hear(it)); failed != nil {
+			say(c.said[it.choice].hear(it))
+			if it.line.Finish != "" && failed == nil {
+				say(c.finish(it.choice, it.how()))
+			}
+			if failed != nil {
 				return events, failed
 			}
 			continue
@@ -271,6 +282,9 @@ func (c *clientRequest) events(items []item) (events []byte, failed *openai.Erro
 			return events, err
 		}
 		for n, how := range it.ending.choices() {
+			if c.said[it.choice+n].finished {
+				continue
+			}
 			if say(c.finish(it.choice+n, how)); failed != nil {
 				return events, failed
 			}

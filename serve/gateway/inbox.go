@@ -56,6 +56,11 @@ func (b *inbox) push(choice int, l *leg.Line) bool {
 	return fits
 }
 
+// how says how the choice of a last piece ended.
+func (it *item) how() leg.Choice {
+	return leg.Choice{Finish: it.line.Finish, Matched: it.line.Matched}
+}
+
 // choices says how each of them ended, after a success.
 func (e *ending) choices() []leg.Choice {
 	if len(e.end.Choices) > 0 {
@@ -116,7 +121,7 @@ func (it *item) bytes() int {
 // bytesOf estimates what a piece takes in memory.
 func bytesOf(l *leg.Line) int {
 	const header, logprob, top = 128, 56, 40
-	n := header + len(l.Text) + 4*len(l.IDs)
+	n := header + len(l.Text) + len(l.Matched) + 4*len(l.IDs)
 	for i := range l.Logprobs {
 		n += logprob + top*len(l.Logprobs[i].Top)
 	}

@@ -7,8 +7,9 @@
 // status of its own with an End as the body, or a 503 with a Leaving from a worker that leaves.
 // Closing the connection cancels the room.
 //
-// A request may ask for several choices of one prompt: a piece names its choice, and the end has how
-// each ended. It may bring output of an attempt that was cut: then the pieces are what follows.
+// A request may ask for several choices of one prompt: a piece names its choice, the last of a choice
+// says how it ended, which may be long before the others do, and the end has it of each. It may bring
+// output of an attempt that was cut: then the pieces are what follows.
 //
 // The package parses, bounds and prints; it does no I/O of its own, knows no room's state and
 // starts no goroutine. serve/worker, serve/gateway, serve/upstream and bench import it.
@@ -19,4 +20,5 @@
 //	L2  a Line is exactly one of: accepted, a piece, an end
 //	L3  a stream without an end is an error to its reader (ErrNoEnd), never a success
 //	L4  what AppendLine prints, ParseLine reads back equal; no float is infinite or not a number
+//	L5  a choice finishes once: no piece of it comes behind, and an end that is a success says the same
 package leg

@@ -131,7 +131,10 @@ func TestLinesComeBackAsTheyWere(t *testing.T) {
 		{IDs: []int32{0}},
 		{IDs: []int32{0}, Choice: 3},
 		{Text: strings.Repeat("long ", 5000), IDs: []int32{1}},
-		{End: &End{Outcome: room.Success, PromptTokens: 4, OutputTokens: 3, Cached: 1, Choices: []Choice{{"stop", "x", 1}, {"length", "", 2}}}},
+		{IDs: []int32{2}, Choice: 1, Finish: "stop", Matched: "x"},
+		{Waits: true},
+		{IDs: []int32{2}, Finish: "length"},
+		{End: &End{Outcome: room.Success, PromptTokens: 4, OutputTokens: 3, Cached: 1, Choices: []Choice{{"length", "", 1}, {"stop", "x", 2}}}},
 	}
 	r := NewReader(bytes.NewReader(stream(t, want...)))
 	for i := range want {
@@ -179,6 +182,13 @@ func TestLinesOutOfOrderOrShapeAreErrors(t *testing.T) {
 		"{\"accepted\":true}\n{\"ids\":[1],\"choice\":-1}\n",
 		"{\"accepted\":true}\n{\"ids\":[1],\"choice\":16}\n",
 		"{\"accepted\":true}\n{\"waits\":true,\"choice\":1}\n",
+		"{\"accepted\":true}\n{\"waits\":true,\"finish\":\"stop\"}\n",
+		"{\"accepted\":true}\n{\"ids\":[1],\"finish\":\"x\"}\n",
+		"{\"accepted\":true}\n{\"ids\":[1],\"matched\":\"x\"}\n",
+		"{\"accepted\":true}\n{\"finish\":\"stop\"}\n",
+		"{\"accepted\":true}\n{\"ids\":[1],\"choice\":2,\"finish\":\"stop\"}\n{\"ids\":[1],\"choice\":2}\n",
+		"{\"accepted\":true}\n{\"ids\":[1],\"finish\":\"stop\"}\n{\"end\":{\"outcome\":\"success\",\"choices\":[{\"finish\":\"length\"}]}}\n",
+		"{\"accepted\":true}\n{\"ids\":[1],\"finish\":\"stop\"}\n{\"end\":{\"outcome\":\"success\",\"finish\":\"stop\"}}\n",
 		"{\"accepted\":true}\n{\"end\":{\"outcome\":\"success\",\"choices\":[{\"output_tokens\":-1}]}}\n",
 		"{\"accepted\":true}\n{\"end\":{\"outcome\":\"success\",\"choices\":[" + strings.Repeat("{},", ChoicesMax) + "{}]}}\n",
 		"{\"accepted\":true}\n{\"ids\":[1,2],\"logprobs\":[{\"id\":1}]}\n",
@@ -245,6 +255,7 @@ func FuzzRequest(f *testing.F) {
 
 func FuzzReader(f *testing.F) {
 	f.Add([]byte("{\"accepted\":true}\n{\"text\":\"x\",\"ids\":[1]}\n{\"end\":{\"outcome\":\"success\"}}\n"))
+	f.Add([]byte("{\"accepted\":true}\n{\"ids\":[1],\"choice\":1,\"finish\":\"stop\",\"matched\":\"x\"}\n{\"waits\":true}\n{\"ids\":[1],\"finish\":\"length\"}\n{\"end\":{\"outcome\":\"success\",\"choices\":[{\"finish\":\"length\"},{\"finish\":\"stop\",\"matched\":\"x\"}]}}\n"))
 	f.Add([]byte("{\"accepted\":true}\n{\"ids\":[1],\"choice\":1}\n{\"end\":{\"outcome\":\"success\",\"choices\":[{\"finish\":\"stop\",\"output_tokens\":0},{\"finish\":\"length\",\"output_tokens\":1}]}}\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := NewReader(bytes.NewReader(b))

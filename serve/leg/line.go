@@ -18,6 +18,8 @@ type Line struct {
 	IDs      []int32               `json:"ids,omitempty"`      // the tokens that came out
 	Logprobs []sample.TokenLogprob `json:"logprobs,omitempty"` // one per id, or none; clamped (sample.Clamp)
 	Choice   int                   `json:"choice,omitempty"`   // whose piece this is, 0 to N-1
+	Finish   string                `json:"finish,omitempty"`   // with N > 1, on the last piece of a choice: stop or length
+	Matched  string                `json:"matched,omitempty"`  // with Finish: the stop string or token that ended it
 	Waits    bool                  `json:"waits,omitempty"`    // the room waits for memory and will go on: said now and then until it does
 	End      *End                  `json:"end,omitempty"`
 }
@@ -134,6 +136,10 @@ func (l *Line) validate() error {
 	switch {
 	case l.Choice < 0 || l.Choice >= ChoicesMax || l.Choice > 0 && !piece:
 		return fmt.Errorf("leg: a line for choice %d, want 0 to %d, and a piece if it is not 0", l.Choice, ChoicesMax-1)
+	case l.Finish != "" && (!piece || l.Finish != sample.ReasonStop && l.Finish != sample.ReasonLength):
+		return fmt.Errorf("leg: a line with the finish %.20q, want stop or length, on the last piece of a choice", l.Finish)
+	case l.Matched != "" && l.Finish == "":
+		return errors.New("leg: a line that names what matched, and no finish")
 	case len(l.IDs) > PieceIDsMax:
 		return fmt.Errorf("leg: a piece of %d tokens, at most %d", len(l.IDs), PieceIDsMax)
 	case len(l.Logprobs) > 0 && len(l.Logprobs) != len(l.IDs):

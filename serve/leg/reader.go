@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"baton/core/room"
 )
 
 // ErrNoEnd is what a Reader returns when the stream is over before its end came (L3).
@@ -17,6 +19,7 @@ type Reader struct {
 	long     []byte // a line longer than the buffer
 	accepted bool
 	ended    bool
+	finished []Choice // by choice, of those that said how they ended; as long as needed
 }
 
 // readerBuffer holds the usual line (one token, some text) many times over.
@@ -44,7 +47,37 @@ func (r *Reader) Next() (Line, error) {
 	}
 	r.accepted = true
 	r.ended = l.End != nil
-	return l, nil
+	return l, r.finishes(&l)
+}
+
+// finishes holds L5.
+func (r *Reader) finishes(l *Line) error {
+	if l.End != nil {
+		return r.account(l.End)
+	}
+	if l.Choice < len(r.finished) && r.finished[l.Choice].Finish != "" && !l.Waits {
+		return fmt.Errorf("leg: a piece of choice %d behind its finish", l.Choice)
+	}
+	if l.Finish == "" {
+		return nil
+	}
+	for len(r.finished) <= l.Choice { // below ChoicesMax
+		r.finished = append(r.finished, Choice{})
+	}
+	r.finished[l.Choice] = Choice{Finish: l.Finish, Matched: l.Matched}
+	return nil
+}
+
+func (r *Reader) account(e *End) error {
+	for i, f := range r.finished {
+		if f.Finish == "" || e.Outcome != room.Success {
+			continue
+		}
+		if i >= len(e.Choices) || e.Choices[i].Finish != f.Finish || e.Choices[i].Matched != f.Matched {
+			return fmt.Errorf("leg: choice %d finished with %q, and the end says otherwise", i, f.Finish)
+		}
+	}
+	return nil
 }
 
 func (r *Reader) line() ([]byte, error) {

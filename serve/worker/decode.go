@@ -205,6 +205,9 @@ func (n *decodeNode) emit(id room.ID, choice int32) {
 	e := n.w.room(id)
 	p := &e.branches[choice].piece
 	l := leg.Line{Text: p.Text, IDs: p.IDs, Logprobs: p.Logprobs, Choice: int(choice)}
+	if p.Finished && len(e.branches) > 1 { // of one choice the end says it, which comes at once
+		l.Finish, l.Matched = p.Reason, p.Matched
+	}
 	for i := range l.Logprobs {
 		p := &l.Logprobs[i]
 		p.Logprob = sample.Clamp(p.Logprob)

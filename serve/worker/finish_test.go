@@ -1,0 +1,51 @@
+package worker
+
+import (
+	"testing"
+
+	"baton/core/room"
+	"baton/engine/sample"
+	"baton/serve/leg"
+)
+
+// Of several choices each says how it ended with its last piece, which is before the room ends where
+// others go on, and the end says the same; of one choice the end alone says it.
+func TestAChoiceThatEndsEarlySaysSoAtOnce(t *testing.T) {
+	p, d, u := loadRecall(t, Prefill), loadRecall(t, Decode), loadRecall(t, Unified)
+	tpl := recallTemplate(t)
+	for _, n := range []int{1, 6} {
+		f := feature{n: n, change: func(p *sample.Params) {
+			p.Temperature, p.Seed, p.IgnoreEOS, p.Stop = 2, 5, true, []string{"s"}
+		}}
+		_, dec := both(t, p, d, askFor(t, tpl, &f, 30), p.Link())
+		for where, c := range map[string]*call{"pair": dec, "unified": open(t, u, Decode, askFor(t, tpl, &f, 30))} {
+			c.ended(room.NoCause)
+			if n == 1 {
+				for _, l := range c.lines {
+					if l.Finish != "" {
+						t.Errorf("%s: %+v of one choice", where, l)
+					}
+				}
+				continue
+			}
+			first, last := 30, 0 // pieces of the choice that ended first, and of the one that ended last
+			all, _ := byChoice(c, n)
+			for i, lines := range all {
+				for k, l := range lines {
+					want := leg.Choice{OutputTokens: c.end.Choices[i].OutputTokens}
+					if k == len(lines)-1 {
+						want = c.end.Choices[i]
+					}
+					if l.Finish != want.Finish || l.Matched != want.Matched {
+						t.Errorf("%s: piece %d of %d of choice %d: %+v, the end says %+v", where, k+1, len(lines), i, l, c.end.Choices[i])
+					}
+				}
+				first, last = min(first, len(lines)), max(last, len(lines))
+			}
+			if first == last {
+				t.Errorf("%s: %v: the test shows nothing", where, c.end.Choices)
+			}
+		}
+	}
+	empty(t, p, d, u)
+}
