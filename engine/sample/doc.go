@@ -12,7 +12,8 @@
 //	    family of kernels; equal probabilities go to the lowest id
 //	P2  Pick allocates nothing once its Scratch has grown
 //	P3  the texts of a Sequence's pieces joined never contain a stop string, nor a byte after one
-//	    (with include_stop: the first one, at their end; text before min_tokens is not looked at)
+//	    (with include_stop: the first one, at their end); one that ends in the text of the first
+//	    min_tokens tokens is none, one that begins there and ends later is
 //	P4  a Sequence finishes exactly once
 //	P5  log-probabilities are those of the unmodified logits
 //	P6  a Sequence that begins behind generated tokens goes on as the one that generated them

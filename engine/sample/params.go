@@ -56,7 +56,7 @@ type Params struct {
 	LogitBias         []Bias    `json:"logit_bias,omitempty"`        // added to logits; ids ascending, each once
 	AllowedIDs        []int32   `json:"allowed_token_ids,omitempty"` // only these; ids ascending, each once; none: all
 	Bad               [][]int32 `json:"bad_words,omitempty"`         // token sequences that are never completed
-	MinTokens         int       `json:"min_tokens,omitempty"`        // before so many tokens no end and no stop token is chosen
+	MinTokens         int       `json:"min_tokens,omitempty"`        // of so many tokens at first none is an end or a stop token, and none completes a stop string
 	PresencePenalty   float64   `json:"presence_penalty,omitempty"`  // -2…2: taken from the logit of a token that was generated
 	FrequencyPenalty  float64   `json:"frequency_penalty,omitempty"` // -2…2: taken from it for each time
 	RepetitionPenalty float64   `json:"repetition_penalty"`          // (0,2]: divides logits above 0 of tokens in prompt and output, multiplies the others; 1 changes nothing

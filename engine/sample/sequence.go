@@ -57,6 +57,7 @@ type Sequence struct {
 	history  history
 	grammar  Automaton // nil: any text
 	held     string    // text that may be the start of a stop string
+	early    int       // bytes of held that are of the first min_tokens tokens
 	finished bool
 }
 
@@ -192,20 +193,31 @@ func (s *Sequence) end(p *Piece, text, reason, matched string) {
 }
 
 // sift adds text to what is held and returns what may go out, and the stop string if one is
-// complete (P3). In the text of tokens before min_tokens none is looked for. Of several the one that ends first counts, of these the longest: so the
-// outcome depends on the text alone, not on how it was cut into tokens.
+// complete (P3). One that ends in the text of the first min_tokens tokens is none; one that begins
+// there and ends later counts, as with vLLM. Of several the one that ends first counts, of these the
+// longest: so the outcome depends on the text alone, and on where the first min_tokens tokens end,
+// not on how it was cut into tokens.
 func (s *Sequence) sift(text string) (out, stop string) {
-	if len(s.p.Stop) == 0 || len(s.ids) < s.p.MinTokens {
+	if len(s.p.Stop) == 0 {
 		return text, ""
 	}
 	text = s.held + text
-	s.held = ""
+	early := s.early
+	if len(s.ids) <= s.p.MinTokens {
+		early = len(text)
+	}
+	s.held, s.early = "", 0
 	end, start := len(text)+1, 0
 	for _, w := range s.p.Stop {
-		i := strings.Index(text, w)
+		from := max(0, early-len(w)+1) // the first place from which it ends behind what is early
+		i := -1
+		if from < len(text) {
+			i = strings.Index(text[from:], w)
+		}
 		if i < 0 {
 			continue
 		}
+		i += from
 		if e := i + len(w); e < end || e == end && i < start {
 			end, start, stop = e, i, w
 		}
@@ -218,6 +230,7 @@ func (s *Sequence) sift(text string) (out, stop string) {
 	}
 	keep := s.beginning(text)
 	s.held = text[len(text)-keep:]
+	s.early = max(0, early-(len(text)-keep))
 	return text[:len(text)-keep], ""
 }
 

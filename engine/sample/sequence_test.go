@@ -91,7 +91,12 @@ func TestSequencesEndForTheRightReason(t *testing.T) {
 		{"an end token has no text", func(p *Params) { p.IncludeStop = true }, "Hello", []int32{endID}, "Hello", "stop", "", 0},
 		{"special tokens have text, if it is wanted", func(p *Params) { p.IgnoreEOS, p.KeepSpecial, p.MaxTokens = true, true, 7 }, "Hello", []int32{endID, code}, "Hello<|end|> code", "length", "", 0},
 		{"an end token's text stays, if both are wanted", func(p *Params) { p.IncludeStop, p.KeepSpecial = true, true }, "Hello", []int32{endID}, "Hello<|end|>", "stop", "", 0},
-		{"no stop string before min_tokens", func(p *Params) { p.Stop, p.MinTokens = []string{"l"}, 4 }, "Hello", nil, "Hel", "stop", "l", 1},
+		{"no stop string of the first min_tokens", func(p *Params) { p.Stop, p.MinTokens = []string{"l"}, 3 }, "Hello", nil, "Hel", "stop", "l", 1},
+		{"not even of the last of them", func(p *Params) { p.Stop, p.MinTokens = []string{"l"}, 4 }, "Hello", []int32{endID}, "Hello", "stop", "", 0},
+		{"a stop string that begins there", func(p *Params) { p.Stop, p.MinTokens = []string{"llo"}, 4 }, "Hello!", nil, "He", "stop", "llo", 1},
+		{"one that is inside of what may begin another", func(p *Params) { p.Stop, p.MinTokens = []string{"el", "ello!"}, 3 }, "Hellox!", []int32{endID}, "Hellox!", "stop", "", 0},
+		{"again, behind one that did not count", func(p *Params) { p.Stop, p.MinTokens = []string{"aa"}, 2 }, "aaab", nil, "a", "stop", "aa", 1},
+		{"min_tokens to the end", func(p *Params) { p.Stop, p.MinTokens, p.MaxTokens = []string{"lo"}, 5, 5 }, "Hello", nil, "Hello", "length", "", 0},
 		{"a stop string of more bytes than characters", func(p *Params) { p.Stop = []string{"é!"} }, "aé!", nil, "a", "stop", "é!", 0},
 	}
 	for _, r := range rows {
@@ -211,4 +216,37 @@ func TestPushOfWholeTokensAllocatesNothing(t *testing.T) {
 	if n != 0 {
 		t.Errorf("%v allocations", n)
 	}
+}
+
+// TestStopStringsCountBehindMinTokens holds P3 where there are min_tokens, against what it says: of all
+// places where a stop string ends behind the text of the first tokens, the first ends the text.
+func TestStopStringsCountBehindMinTokens(t *testing.T) {
+	tok := vocabulary(t)
+	word := func(from, to int) *rapid.Generator[string] {
+		return rapid.StringOfN(rapid.SampledFrom([]rune("ab")), from, to, -1)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		text, p := word(1, 16).Draw(t, "text"), Default()
+		p.MaxTokens, p.MinTokens = 1000, rapid.IntRange(0, 12).Draw(t, "min")
+		p.Stop = rapid.SliceOfN(word(1, 5), 1, 3).Draw(t, "stop")
+		p.IncludeStop = rapid.Bool().Draw(t, "include")
+		want, matched := text, ""
+		for end := p.MinTokens + 1; end <= len(text) && matched == ""; end++ {
+			for _, w := range p.Stop {
+				if strings.HasSuffix(text[:end], w) && len(w) > len(matched) {
+					if matched, want = w, text[:end-len(w)]; p.IncludeStop {
+						want = text[:end]
+					}
+				}
+			}
+		}
+		var ids []int32
+		for i := range len(text) {
+			ids = append(ids, tok.Encode(text[i:i+1], false)...)
+		}
+		got, last, _ := play(NewSequence(p, tok), append(ids, endID))
+		if got != want || last.Matched != matched {
+			t.Fatalf("%q of %q, %q; want %q, %q", got, text, last.Matched, want, matched)
+		}
+	})
 }
