@@ -250,3 +250,38 @@ func (g *Grammar) textOf(ids []int32) string {
 	}
 	return b.String()
 }
+
+// TestControlTokensAreNoText: in a text that may hold any character no control token of a vocabulary
+// is allowed, whatever its name; the end is where the text may end.
+func TestControlTokensAreNoText(t *testing.T) {
+	f, err := gguf.Open("../recall/recall.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	tok, err := tokenizer.FromGGUF(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for expr, ends := range map[string]bool{"(?s).*": true, "(?s).*x": false} {
+		g, err := Compile(&Spec{Kind: KindRegex, Regex: expr}, tok)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mask, s, special := make([]uint64, g.Words()), g.Start(), 0
+		s.Allowed(mask)
+		for id := range int32(tok.Vocab()) {
+			if !tok.IsSpecial(id) {
+				continue
+			}
+			special++
+			want := tok.IsEOS(id) && ends
+			if got := mask[id>>6]>>(id&63)&1 == 1; got != want || s.Clone().Push(id) != want {
+				t.Errorf("%s: token %d, %q: allowed %v, want %v", expr, id, tok.Text(id), got, want)
+			}
+		}
+		if special < 3 {
+			t.Errorf("%d special tokens: the test shows nothing", special)
+		}
+	}
+}

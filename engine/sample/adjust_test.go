@@ -290,3 +290,54 @@ func BenchmarkAdjustedPick(b *testing.B) {
 		s.Pick(logits, scratch)
 	}
 }
+
+// TestLogprobsAreThoseBeforeAnythingChangesLogits is P5 of a Sequence: with all that changes logits,
+// those of the chosen token and of the best are of what the model said.
+func TestLogprobsAreThoseBeforeAnythingChangesLogits(t *testing.T) {
+	tok := vocabulary(t)
+	logits := noise(tok.Vocab(), 5)
+	plain := Default()
+	plain.Temperature, plain.Logprobs = 0, 3
+	want := Pick(&plain, logits, 0, new(Scratch))
+	top := slices.Clone(want.Top)
+	for name, change := range map[string]func(*Params){
+		"bias":       func(p *Params) { p.LogitBias = []Bias{{want.ID, -50}} },
+		"bad words":  func(p *Params) { p.Bad = [][]int32{{want.ID}} },
+		"allowed":    func(p *Params) { p.AllowedIDs = []int32{top[2].ID} },
+		"repetition": func(p *Params) { p.RepetitionPenalty = 2 },
+	} {
+		p := plain
+		change(&p)
+		s, err := New(Start{Params: &p, Tokenizer: tok, Prompt: []int32{want.ID}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := s.Pick(logits, new(Scratch))
+		if !slices.EqualFunc(c.Top, top, func(a, b TopLogprob) bool { return a.ID == b.ID && a.Logprob == b.Logprob }) {
+			t.Errorf("%s: the best are %v, want %v", name, c.Top, top)
+		}
+		if c.ID == want.ID {
+			t.Errorf("%s: the best token is chosen all the same: the test shows nothing", name)
+		}
+		if i := slices.IndexFunc(top, func(x TopLogprob) bool { return x.ID == c.ID }); i >= 0 && c.Logprob != top[i].Logprob {
+			t.Errorf("%s: the chosen token has %v, want %v", name, c.Logprob, top[i].Logprob)
+		}
+	}
+}
+
+// TestPenaltiesOfOutputLeaveThePromptAlone: only repetition_penalty looks at the prompt.
+func TestPenaltiesOfOutputLeaveThePromptAlone(t *testing.T) {
+	tok := vocabulary(t)
+	p := Default()
+	p.PresencePenalty, p.FrequencyPenalty = 1, 0.5
+	s, err := New(Start{Params: &p, Tokenizer: tok, Prompt: []int32{300, 300, 301}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Push(Choice{ID: 301})
+	s.Push(Choice{ID: 301})
+	l := s.adjust(make([]float32, tok.Vocab()), new(Scratch))
+	if l[300] != 0 || l[301] != -2 {
+		t.Errorf("the prompt's token has %v and the output's %v, want 0 and -2", l[300], l[301])
+	}
+}

@@ -370,3 +370,22 @@ func TestWeightIsTheExponential(t *testing.T) {
 		t.Errorf("weight(0) is %v", weight(0))
 	}
 }
+
+// TestDrawsAreOfTheChoice: choices with one seed draw different tokens at the same position, each
+// that of its own number.
+func TestDrawsAreOfTheChoice(t *testing.T) {
+	logits := make([]float32, 1000) // all alike, so that the number alone decides
+	var s Scratch
+	seen := map[int32]bool{}
+	for choice := range uint32(8) {
+		p := params(func(p *Params) { p.Seed, p.Choice = 7, choice })
+		id := Pick(p, logits, 3, &s).ID
+		if want := int32(Uniform(7, choice, 3) * 1000); id != want {
+			t.Errorf("choice %d draws token %d, want %d", choice, id, want)
+		}
+		seen[id] = true
+	}
+	if len(seen) < 7 {
+		t.Errorf("eight choices draw %d different tokens", len(seen))
+	}
+}

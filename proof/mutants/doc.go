@@ -7,7 +7,8 @@
 // tool is needed.
 //
 // Where the mistake is one of a driver, the header names the test that must fail instead of a
-// scope ("# test: baton/serve/gateway TestX").
+// scope ("# test: baton/serve/gateway TestX"); or, where it names what is said, a core of the driver
+// may panic under that test: that is how cores refuse what a driver must not tell them.
 //
 // A mutant that survives is a missing invariant or a missing scope: it is never removed for
 // that, but its header says that it is open, and why ("# open: …"), and the test fails when it

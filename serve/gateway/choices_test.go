@@ -276,3 +276,21 @@ func TestAChoiceIsARightToRun(t *testing.T) {
 	}
 	r.quiet()
 }
+
+// A stream of several prompts is closed once, behind the last of all choices: whoever reads to the
+// first [DONE] has everything.
+func TestAStreamOfSeveralPromptsEndsOnce(t *testing.T) {
+	r := newRig(t, 1, nil)
+	r.decodes[0].play(manyDecode)
+	a := r.post("/v1/completions", `{"prompt":["ab","c","def"],"n":2,"stream":true,"stream_options":{"include_usage":true}}`)
+	lines, ends := transcript(a), map[string]int{}
+	for _, l := range lines {
+		if i := strings.LastIndexByte(l, ' '); i > 0 && (strings.HasSuffix(l, " stop") || strings.HasSuffix(l, " length")) {
+			ends[l[:1]]++
+		}
+	}
+	if n := len(lines); slices.Index(lines, "done") != n-1 || slices.Index(lines, "usage") != n-2 || fmt.Sprint(ends) != "map[0:1 1:1 2:1 3:1 4:1 5:1]" {
+		t.Errorf("ends %v of\n%s", ends, strings.Join(lines, "\n"))
+	}
+	r.quiet()
+}
