@@ -60,6 +60,24 @@ func (c *Cache) Get(s *Spec) (*Grammar, error) {
 	return e.g, e.err
 }
 
+// Known returns the grammar of s if it has been compiled. It never waits for one that is being
+// compiled, and takes as long as s is to print.
+func (c *Cache) Known(s *Spec) (*Grammar, bool) {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, ok := c.byKey[sha256.Sum256(text)]
+	if !ok || at.Value.(*entry).kept == nil {
+		return nil, false
+	}
+	c.hits++
+	c.order.MoveToFront(at)
+	return at.Value.(*entry).kept, true
+}
+
 // Stats says how many grammars are kept, about how many bytes they take, and how often one was
 // found, or not.
 func (c *Cache) Stats() (entries int, bytes int64, hits, misses uint64) {

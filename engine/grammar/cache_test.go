@@ -1,6 +1,8 @@
 package grammar
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"strconv"
 	"sync"
 	"testing"
@@ -31,6 +33,35 @@ func TestCacheCompilesOnceAndForgetsTheOldest(t *testing.T) {
 	}
 	if g, _ := c.Get(spec(0)); g == got[0] {
 		t.Fatal("the oldest was kept beyond the bound")
+	}
+}
+
+// What is known is there while something else is being compiled, and counts as used; what is not known,
+// or is just being compiled, is no reason to wait.
+func TestWhatIsKnownIsThereAtOnce(t *testing.T) {
+	c := newCache(recallVocabulary())
+	a, b := &Spec{Kind: KindRegex, Regex: "a"}, &Spec{Kind: KindRegex, Regex: "b"}
+	if _, ok := c.Known(a); ok {
+		t.Error("a grammar that nobody asked for is known")
+	}
+	want, err := c.Get(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	under, hold := make(chan struct{}), make(chan struct{})
+	text, _ := json.Marshal(b)
+	e := c.entry(sha256.Sum256(text))
+	go e.once.Do(func() { close(under); <-hold }) // b is being compiled
+	<-under
+	if g, ok := c.Known(a); !ok || g != want {
+		t.Error("a grammar that is there is not known")
+	}
+	if _, ok := c.Known(b); ok {
+		t.Error("a grammar that is being compiled is known")
+	}
+	close(hold)
+	if _, _, hits, misses := c.Stats(); hits != 1 || misses != 2 {
+		t.Errorf("%d hits, %d misses; want 1 and 2", hits, misses)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"baton/core/room"
+	"baton/engine/grammar"
 	"baton/engine/sample"
 	"baton/serve/leg"
 )
@@ -48,4 +49,16 @@ func TestAChoiceThatEndsEarlySaysSoAtOnce(t *testing.T) {
 		}
 	}
 	empty(t, p, d, u)
+}
+
+// A room whose grammar is known does not wait behind one whose grammar is being compiled.
+func TestAKnownGrammarDoesNotQueue(t *testing.T) {
+	u := loadRecall(t, Unified)
+	tpl := recallTemplate(t)
+	f := feature{change: func(p *sample.Params) { p.Grammar = &grammar.Spec{Kind: grammar.KindRegex, Regex: "[a-f]{3}"} }}
+	open(t, u, Decode, askFor(t, tpl, &f, 12)).ended(room.NoCause)
+	u.compiling <- struct{}{} // somebody compiles
+	open(t, u, Decode, askFor(t, tpl, &f, 12)).ended(room.NoCause)
+	<-u.compiling
+	empty(t, u)
 }

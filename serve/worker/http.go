@@ -122,11 +122,8 @@ func (w *Worker) prepare(r *leg.Request) (*entry, error) {
 	var g *grammar.Grammar
 	if r.Params.Grammar != nil {
 		began := w.now()
-		w.compiling <- struct{}{} // it takes a processor for a while; bounded by what a grammar may be
 		var err error
-		g, err = w.grammars().Get(r.Params.Grammar)
-		<-w.compiling
-		if err != nil {
+		if g, err = w.grammar(r.Params.Grammar); err != nil {
 			w.metrics.Grammars.WithLabelValues("refused").Inc()
 			return nil, fmt.Errorf("worker: params: grammar: %w", err)
 		}
@@ -134,6 +131,18 @@ func (w *Worker) prepare(r *leg.Request) (*entry, error) {
 		w.metrics.GrammarWait.Observe((w.now() - began).Seconds())
 	}
 	return newEntry(r, w.served.Tokenizer, g)
+}
+
+// grammar returns a compiled grammar. One that is known does not wait for others to be compiled.
+func (w *Worker) grammar(s *grammar.Spec) (*grammar.Grammar, error) {
+	if c := w.compiled.Load(); c != nil {
+		if g, ok := c.Known(s); ok {
+			return g, nil
+		}
+	}
+	w.compiling <- struct{}{} // it takes a processor for a while; bounded by what a grammar may be
+	defer func() { <-w.compiling }()
+	return w.grammars().Get(s)
 }
 
 func (w *Worker) turnAway(rw http.ResponseWriter, c room.Cause, why string) {
