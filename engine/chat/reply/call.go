@@ -17,6 +17,7 @@ type call struct {
 	name      string // "": not known yet
 	arguments string // held; "": not known yet, or put out as they came
 	flowing   bool   // inside of arguments that are put out as they come
+	past      int    // in raw: behind the name and the arguments, once these are put out
 	told      bool   // the name was put out: it is a call
 }
 
@@ -61,12 +62,12 @@ func (p *Parser) envelope() bool {
 			c.flowing, from = true, i
 		case named:
 			p.tell()
-			p.call.flowing = true
+			c.flowing = true
 			p.flow(c.arguments)
-			p.call.flowing = false
+			c.flowing, c.past = false, len(c.raw)
 		case ends:
 			p.flow(p.in[from : i+1])
-			c.flowing = false
+			c.flowing, c.past = false, len(c.raw)
 		case closes:
 			p.in = p.in[i+1:]
 			p.done()
@@ -75,10 +76,7 @@ func (p *Parser) envelope() bool {
 	}
 	p.flow(p.in[from:])
 	p.in = ""
-	if p.closing && !c.told {
-		return p.none(0)
-	}
-	return false
+	return p.closing && p.none(0)
 }
 
 // look says what a byte means that the scanner has taken: where that was before, and how deep.
@@ -113,9 +111,9 @@ func (c *call) value(b byte, o *Options) news {
 		}
 	case isArguments(c.key):
 		switch {
-		case b != '{' || c.arguments != "":
+		case b != '{' || c.arguments != "" || c.told:
 			return wrong
-		case c.name != "" && !c.told && !o.Whole:
+		case c.name != "" && !o.Whole:
 			return begins
 		}
 	}
@@ -176,7 +174,11 @@ func (p *Parser) none(i int) bool {
 	switch {
 	case c.told:
 		p.calls++
+		p.marked = !c.flowing
 		p.in = p.in[i:]
+		if !c.flowing {
+			p.in = string(c.raw[c.past:]) + p.in
+		}
 		p.state = (*Parser).text
 	case p.style.Calls == Hermes:
 		p.say(string(c.raw[:c.mark]))
@@ -270,6 +272,8 @@ func (p *Parser) between() bool {
 			return false
 		}
 		if more && strings.HasPrefix(next, "{") {
+			n := len(p.in) - len(next)
+			p.call = call{raw: []byte(p.in[:n]), mark: n}
 			p.in, p.state = next, (*Parser).envelope
 			return true
 		}

@@ -14,33 +14,46 @@ type said struct {
 	calls              []string // name(arguments)
 }
 
-// read gives a text to a parser in pieces of so many bytes (0: in one) and joins what comes out.
-func read(t *testing.T, s Style, o Options, text string, cut func() int) said {
+// piece is what deltas of one kind in a row say together, or a call.
+type piece struct {
+	kind byte // content, reasoning, call: c, r, f
+	text string
+	name string
+}
+
+// pieces gives a text to a parser, cut (nil: in one), and joins what comes out.
+func pieces(t *testing.T, s Style, o Options, text string, cut func() int) []piece {
 	t.Helper()
 	p := New(s, o)
-	var all said
-	var names, args []string
+	var all []piece
+	calls := 0
 	take := func(deltas []Delta) {
 		for _, d := range deltas {
 			if n := b2i(d.Content != "") + b2i(d.Reasoning != "") + b2i(d.Call != nil); n != 1 {
 				t.Fatalf("%q: a delta of %d kinds: %+v", text, n, d)
 			}
-			all.content += d.Content
-			all.reasoning += d.Reasoning
-			if d.Call == nil {
-				continue
-			}
-			if d.Call.Name != "" { // P4
-				if d.Call.Index != len(names) || d.Call.Arguments != "" {
-					t.Fatalf("%q: name of call %d behind %d names: %+v", text, d.Call.Index, len(names), d.Call)
+			next := piece{kind: 'c', text: d.Content + d.Reasoning}
+			switch {
+			case d.Reasoning != "":
+				next.kind = 'r'
+			case d.Call != nil && d.Call.Name != "": // P4
+				if d.Call.Index != calls || d.Call.Arguments != "" {
+					t.Fatalf("%q: name of call %d behind %d names: %+v", text, d.Call.Index, calls, d.Call)
 				}
-				names, args = append(names, d.Call.Name), append(args, "")
+				calls++
+				all = append(all, piece{kind: 'f', name: d.Call.Name})
+				continue
+			case d.Call != nil:
+				if d.Call.Index != calls-1 || d.Call.Arguments == "" || all[len(all)-1].kind != 'f' {
+					t.Fatalf("%q: a piece of call %d behind %d names: %+v", text, d.Call.Index, calls, d.Call)
+				}
+				next = piece{kind: 'f', text: d.Call.Arguments}
+			}
+			if n := len(all); n > 0 && all[n-1].kind == next.kind {
+				all[n-1].text += next.text
 				continue
 			}
-			if d.Call.Index != len(names)-1 || d.Call.Arguments == "" {
-				t.Fatalf("%q: a piece of call %d behind %d names: %+v", text, d.Call.Index, len(names), d.Call)
-			}
-			args[d.Call.Index] += d.Call.Arguments
+			all = append(all, next)
 		}
 	}
 	for rest := text; rest != ""; {
@@ -50,13 +63,34 @@ func read(t *testing.T, s Style, o Options, text string, cut func() int) said {
 		}
 		take(p.Push(rest[:n]))
 		rest = rest[n:]
+		// P3: what waits is bounded whatever comes.
+		if held := len(p.in) + len(p.blank) + len(p.call.raw) + len(p.call.arguments); held > 3*holdMax {
+			t.Fatalf("%d bytes are held", held)
+		}
 	}
 	take(p.Close())
-	for i := range names {
-		if o.Whole && !json.Valid([]byte(args[i])) {
-			t.Fatalf("%q: arguments %q", text, args[i])
+	return all
+}
+
+// read joins pieces by their kind.
+func read(t *testing.T, s Style, o Options, text string, cut func() int) said {
+	t.Helper()
+	return join(t, o, text, pieces(t, s, o, text, cut))
+}
+
+func join(t *testing.T, o Options, text string, parts []piece) (all said) {
+	for _, p := range parts {
+		switch p.kind {
+		case 'c':
+			all.content += p.text
+		case 'r':
+			all.reasoning += p.text
+		default:
+			if o.Whole && !json.Valid([]byte(p.text)) {
+				t.Fatalf("%q: arguments %q", text, p.text)
+			}
+			all.calls = append(all.calls, p.name+"("+p.text+")")
 		}
-		all.calls = append(all.calls, names[i]+"("+args[i]+")")
 	}
 	return all
 }
@@ -109,6 +143,18 @@ var rows = []struct {
 	{hermes, Options{Whole: true}, `<tool_call>{"name": "f", "arguments": {"a": `, said{content: `<tool_call>{"name": "f", "arguments": {"a": `}},
 	{hermes, Options{}, "<tool_call> no <tool_call>" + f + "</tool_call>", said{content: "<tool_call> no", calls: []string{`f({"a": 1})`}}},
 	{hermes, Options{}, "<tool_call", said{content: "<tool_call"}},
+	// Behind arguments that are out.
+	{hermes, Options{}, `<tool_call>{"name":"f","arguments":{"a":1}, "note": "secret" @x}`, said{content: `, "note": "secret" @x}`, calls: []string{`f({"a":1})`}}},
+	{hermes, Options{}, `<tool_call>{"arguments":{"a":1}, "id": 7, "name":"f" , "note": 1 @x}`, said{content: `, "note": 1 @x}`, calls: []string{`f({"a":1})`}}},
+	{hermes, Options{}, `<tool_call>{"name":"f","arguments":{"a":1}, "note": "sec`, said{content: `, "note": "sec`, calls: []string{`f({"a":1})`}}},
+	{hermes, Options{}, `<tool_call>{"name":"f","arguments":{"a":1} ` + "\n", said{calls: []string{`f({"a":1})`}}},
+	{hermes, Options{}, `<tool_call>{"name":"f","arguments":{}, "arguments":{"b":2}}</tool_call>`, said{content: `, "arguments":{"b":2}}</tool_call>`, calls: []string{`f({})`}}},
+	{hermes, Options{}, `<tool_call>{"name":"f","arguments":{}, ` + "<tool_call>" + f + "</tool_call>", said{content: `,`, calls: []string{`f({})`, `f({"a": 1})`}}},
+	{hermes, Options{Whole: true}, `<tool_call>{"name":"f","arguments":{"a":1}, "note": "secret" @x}`, said{content: `<tool_call>{"name":"f","arguments":{"a":1}, "note": "secret" @x}`}},
+	{llama, Options{}, `{"name":"f","parameters":{"a":1}, "note": "secret" @x}`, said{content: `, "note": "secret" @x}`, calls: []string{`f({"a":1})`}}},
+	{llama, Options{}, `{"name":"f","parameters":{"a":1}, "note": "sec`, said{content: `, "note": "sec`, calls: []string{`f({"a":1})`}}},
+	{llama, Options{}, `{"name":"f","parameters":{}}; {"x": 1}`, said{content: `; {"x": 1}`, calls: []string{`f({})`}}},
+	{llama, Options{}, `[{"name":"f","parameters":{}} , {"name": 7`, said{content: `, {"name": 7`, calls: []string{`f({})`}}},
 	// Thoughts.
 	{thinking, Options{}, "<think>\na\nb \n</think>\n\nc", said{reasoning: "a\nb", content: "c"}},
 	{thinking, Options{}, "\n<think>a", said{reasoning: "a"}},
@@ -178,6 +224,7 @@ func TestThinkingIsKnownWhileItComes(t *testing.T) {
 	}
 }
 
+// P3.
 func TestCallsAndWhatIsHeldAreBounded(t *testing.T) {
 	got := read(t, hermes, Options{}, strings.Repeat("<tool_call>"+f+"</tool_call>", CallsMax+1), nil)
 	if len(got.calls) != CallsMax || got.content != "<tool_call>"+f+"</tool_call>" {
@@ -186,6 +233,10 @@ func TestCallsAndWhatIsHeldAreBounded(t *testing.T) {
 	long := `<tool_call>{"x": "` + strings.Repeat("x", holdMax) + `", "name": "f"}</tool_call>`
 	if got := read(t, hermes, Options{}, long, func() int { return 1 << 16 }); got.content != long {
 		t.Errorf("%d bytes and %d calls of %d bytes", len(got.content), len(got.calls), len(long))
+	}
+	broken := strings.Repeat("<tool_call>x", brokenMax) + "<tool_call>" + f
+	if got := read(t, hermes, Options{}, broken, nil); got.content != broken {
+		t.Errorf("behind %d broken calls: %d calls", brokenMax, len(got.calls))
 	}
 	deep := `<tool_call>{"name": "f", "arguments": ` + strings.Repeat(`{"a":`, depthMax+1)
 	if got := read(t, hermes, Options{Whole: true}, deep, nil); got.content != deep {
@@ -222,27 +273,15 @@ func FuzzReplies(f *testing.F) {
 			o.Names = []string{"f"}
 		}
 		r := rand.New(rand.NewPCG(seed, 1))
-		whole := read(t, s, o, text, nil)
+		parts := pieces(t, s, o, text, nil)
+		whole := join(t, o, text, parts)
 		if cut := read(t, s, o, text, func() int { return 1 + r.IntN(9) }); fmt.Sprintf("%q", cut) != fmt.Sprintf("%q", whole) {
 			t.Fatalf("%q %+v %+v:\n cut %q\nwhole %q", text, s, o, cut, whole)
 		}
-		judge(t, text, s, whole)
+		if !(&judge{text: text, style: s, parts: parts}).all() {
+			t.Fatalf("%q %+v %+v: not all of it is in %q", text, s, o, parts)
+		}
 	})
-}
-
-// judge demands P2 of what was said.
-func judge(t *testing.T, text string, s Style, got said) {
-	if s == (Style{}) && got.content != text {
-		t.Fatalf("%q: content %q", text, got.content)
-	}
-	letters := func(s string) (n int) { return strings.Count(s, "a") }
-	all := got.content + got.reasoning
-	for _, c := range got.calls {
-		all += c
-	}
-	if len(got.calls) == 0 && letters(all) != letters(text) {
-		t.Fatalf("%q became %q", text, got)
-	}
 }
 
 // FuzzScanner: a text is JSON by the scanner exactly if it is by the standard library, but for its depth.
