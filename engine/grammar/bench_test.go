@@ -162,3 +162,41 @@ func TestForgettingChangesNothing(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkMaskHostile measures the longest search for a mask in specs that ask for much: what one
+// room may cost the step of all. Of several walks of the same tokens the fastest counts, so that
+// what else the machine does is left out.
+func BenchmarkMaskHostile(b *testing.B) {
+	const walks, tokens = 5, 30
+	vocabularies(b, func(b *testing.B, v *vocabulary) {
+		for name, spec := range hostile() {
+			if spec.Validate() != "" {
+				continue
+			}
+			b.Run(name, func(b *testing.B) {
+				mask, took := make([]uint64, v.words), [tokens]time.Duration{}
+				for b.Loop() {
+					for walk := range walks {
+						g, err := compile(spec, v)
+						if err != nil {
+							b.Fatal(err)
+						}
+						r, s := rand.New(rand.NewPCG(1, 2)), g.Start()
+						for i := range took {
+							from := time.Now()
+							s.Allowed(mask)
+							if d := time.Since(from); walk == 0 || d < took[i] {
+								took[i] = d
+							}
+							all := members(mask)
+							if len(all) == 0 || !s.Push(all[r.IntN(len(all))]) || s.ended {
+								break
+							}
+						}
+					}
+				}
+				b.ReportMetric(float64(slices.Max(took[:]).Nanoseconds())/1e6, "ms/max")
+			})
+		}
+	})
+}

@@ -36,12 +36,21 @@
 // description, default, and keywords that begin with x- say nothing. All others are refused by
 // name.
 //
+// # Masks that are cut
+//
+// The search for a mask is bounded (maskWorkMost), for all rooms of a step wait for it: an expression
+// of which every token leads somewhere else is not looked through to its end. Its mask is cut: of
+// tokens of several bytes only some that fit are allowed, of those of one byte all. So what comes out
+// still fits (G2) and can be finished (G1), if in smaller pieces than the model would choose; and it
+// is cut alike wherever the same text is met (G4). Masks of schemas as applications have them are
+// never cut.
+//
 // Invariants, cited by code and tests:
 //
 //	G1  whatever is allowed can be finished: no state is a dead end
 //	G2  what was finished fits the Spec
 //	G3  what fits the Spec, written as above, is never refused, however it is cut into tokens
-//	    (but for the bounds placesMost, visitsMost and workPerNode, which hostile Specs reach)
+//	    (but for the bounds placesMost, visitsMost and maskWorkMost, which hostile Specs reach)
 //	G4  a state and its mask depend on the Spec, the vocabulary and the tokens pushed alone, not on
 //	    what other states of the grammar have met
 //	G5  in a state that was met before, a mask and a token allocate nothing

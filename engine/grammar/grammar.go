@@ -148,6 +148,6 @@ func (g *Grammar) size() int64 {
 	defer g.mu.Unlock()
 	m := &g.m
 	const node, edge, eps, perLive, perFrame = 32, 12, 4, 200, 120 // with the maps they are in
-	live := perLive + 10*m.width + 24*len(g.begin.places)
+	live := perLive + 14*m.width + 24*len(g.begin.places)
 	return int64(node*len(m.nodes) + edge*len(m.edges) + eps*len(m.eps) + live*len(m.lives) + perFrame*len(m.frames) + m.maskBytes)
 }

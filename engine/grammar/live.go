@@ -21,8 +21,6 @@ const (
 	placesMost = 512
 	// visitsMost bounds in the same way the nodes that one step goes through.
 	visitsMost = 4096
-	// visitsFree is how many of them cost nothing in the work for a mask; usual steps take 4 to 12.
-	visitsFree = 32
 )
 
 // frame is where a rule goes on when the one that it called has ended. Frames are interned, so
@@ -49,10 +47,11 @@ type place struct {
 // live is a state of the determinised automaton: all places at which a text may be.
 type live struct {
 	places []place
-	accept bool    // the text may end here
-	next   []*live // by class of bytes; nil not known, &dead none
-	cost   []int16 // by class: what the step was worth, see matcher.walk
-	age    int     // of the machine in which it is interned
+	accept bool     // the text may end here
+	next   []*live  // by class of bytes; nil not known, &dead none
+	cost   []int16  // by class: how many nodes the step went through
+	met    []uint32 // by class: the last search for a mask that took the step, see matcher.walk
+	age    int      // of the machine in which it is interned
 
 	mask []uint64 // tokens that may follow, end tokens not included; nil not known
 	few  []int32  // instead of mask, if they are few
@@ -182,7 +181,7 @@ func (m *machine) step(l *live, c uint8) *live {
 			}
 		}
 	}
-	l.cost[c] = int16(1 + max(0, min(m.visits, math.MaxInt16-1)-visitsFree))
+	l.cost[c] = int16(min(m.visits, math.MaxInt16))
 	n := &dead
 	if c != 0 && (len(m.places) > 0 || m.accept) {
 		n = m.intern()
@@ -306,7 +305,7 @@ func (m *machine) intern() *live {
 	if l, ok := m.lives[string(k)]; ok {
 		return l
 	}
-	l := &live{places: append([]place(nil), m.places...), accept: m.accept, next: make([]*live, m.width), cost: make([]int16, m.width), age: m.age}
+	l := &live{places: append([]place(nil), m.places...), accept: m.accept, next: make([]*live, m.width), cost: make([]int16, m.width), met: make([]uint32, m.width), age: m.age}
 	m.lives[string(k)] = l
 	return l
 }

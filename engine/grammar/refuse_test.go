@@ -134,6 +134,9 @@ func hostile() map[string]*Spec {
 		}
 		return b.String()
 	}()}
+	list["many ways"] = &Spec{Kind: KindRegex, Regex: `.` + strings.Repeat(`(.*x?)`, 300)}
+	list["histories"] = &Spec{Kind: KindRegex, Regex: `.*([a-e].{9}|[d-k].{10}|[i-q].{11}|[st ].{12})`}
+	list["many histories"] = &Spec{Kind: KindRegex, Regex: `.*([a-e].{9}|[d-k].{10}|[i-q].{11}|[st ].{12}|[aeiou].{14}|[A-Za-k].{15}|[0-9a-f].{16}|[g-z].{17})`}
 	list["choices"] = &Spec{Kind: KindChoice, Choice: strings.Split(strings.Repeat(strings.Repeat("a", 30)+" ", 4000), " ")}
 	return list
 }

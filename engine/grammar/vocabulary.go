@@ -16,12 +16,13 @@ const (
 	// tokenBytesMost bounds the tokens that are used; longer ones are never allowed. The longest
 	// in use are runs of 128 to 256 spaces.
 	tokenBytesMost = 1024
-	// workPerNode and workFree bound the search for one mask, the first per node of the trie: a usual
-	// step counts 1, so that every node can be looked at. Beyond, only what was found and single
-	// bytes are allowed; a mask of an expression with dozens of ways at a time takes 0.1 s to get
-	// there. Steps count the same whether new or known, so that a mask depends on the text alone.
-	workPerNode = 1
-	workFree    = 1 << 16
+	// maskWorkMost bounds the search for one mask: each step from a state by a class of bytes counts once,
+	// for the nodes that it goes through and workPerStep. Masks of usual grammars take thousands;
+	// one that takes all takes about 20 ms, and holds a step of the engine up for as long. Beyond, the
+	// mask is cut: what was found and single bytes are allowed. A step counts the same whether it was
+	// taken in an earlier search or not, so that a mask depends on the text alone (G4).
+	maskWorkMost = 1 << 17
+	workPerStep  = 8
 )
 
 // vocabulary is the tokens in the order in which masks look at them. It is read only.
@@ -196,6 +197,8 @@ type matcher struct {
 	*vocabulary
 	marks  []int32 // by byte from markByte: the control token, -1 if there is none
 	walked []*live // of a walk, by depth
+	search uint32  // counts the searches for masks
+	work   int     // that is left to the present one
 	found  bitmap  // working memory
 }
 
@@ -206,6 +209,7 @@ func (m *matcher) masked(l *live) *live {
 		return l
 	}
 	clear(m.found)
+	m.search, m.work = m.search+1, maskWorkMost
 	plainly, others := m.plainly(l)
 	if plainly > 0 {
 		m.found.merge(m.upTo[plainly])
@@ -282,13 +286,13 @@ func (m *matcher) plainPlace(p place) int {
 	return min(plainMost, int(x.max-p.at.count)+1)
 }
 
-// walk adds the tokens of t that may come at l.
+// walk adds the tokens of t that may come at l, which is of the present age. Nothing is forgotten
+// meanwhile, so what is kept may grow beyond its bounds by what maskWorkMost allows.
 func (m *matcher) walk(t *tree, l *live) {
-	work := workPerNode*len(t.nodes) + workFree
 	m.walked = append(m.walked[:0], l)
 	for i := int32(0); int(i) < len(t.nodes); {
 		x := &t.nodes[i]
-		if work < 0 && x.depth > 0 {
+		if m.work < 0 && x.depth > 0 {
 			i = x.skip
 			continue
 		}
@@ -296,12 +300,13 @@ func (m *matcher) walk(t *tree, l *live) {
 		c := m.class[x.b]
 		next := at.next[c]
 		if next == nil {
-			m.tidy()
-			at = m.adopt(at)
-			m.walked[x.depth] = at
 			next = m.step(at, c)
 		}
-		if work -= int(at.cost[c]); next == &dead {
+		if at.met[c] != m.search {
+			at.met[c] = m.search
+			m.work -= workPerStep + int(at.cost[c])
+		}
+		if next == &dead {
 			i = x.skip
 			continue
 		}
