@@ -285,3 +285,17 @@ func TestControlTokensAreNoText(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingFollowsTheEndOfAText: behind an end token no token is allowed or taken, not even the end,
+// also where the text might have gone on.
+func TestNothingFollowsTheEndOfAText(t *testing.T) {
+	v := vocabularyOf([]string{"", "a", "b"}, []int32{0})
+	g := compiled(t, &Spec{Kind: KindRegex, Regex: "a*"}, v)
+	s, mask := g.Start(), make([]uint64, g.Words())
+	if !s.Push(1) || !s.Push(0) || !s.Done() {
+		t.Fatal("the end is not taken where the text may end")
+	}
+	if s.Allowed(mask); mask[0] != 0 || s.Push(1) || s.Push(0) {
+		t.Errorf("behind the end %b is allowed", mask[0])
+	}
+}

@@ -134,7 +134,7 @@ func TestPatternsMayWriteCharactersAsECMADoes(t *testing.T) {
 }
 
 func TestControlTokensStandOnlyWhereASequenceNamesThem(t *testing.T) {
-	texts := []string{"", "", "", "", "<", "c", ">", "/", "1", "x", "\xf8", "</c>"}
+	texts := []string{"", "", "", "", "<", "c", ">", "/", "1", "x", "\xf8", "</c>", "\xf9", "\xfa"}
 	v := vocabularyOf(texts, []int32{0})
 	v.control = map[string]int32{"<c>": 1, "</c>": 2, "<other>": 3}
 	spec := &Spec{Kind: KindSequence, Parts: []Part{
@@ -148,7 +148,8 @@ func TestControlTokensStandOnlyWhereASequenceNamesThem(t *testing.T) {
 		{[]int32{9, 2, 1, 4, 5, 6, 8, 0}, true},
 		{[]int32{11, 4, 5, 6, 4, 5, 6, 8, 0}, true},
 		{[]int32{4, 7, 5, 6, 1, 4, 5, 6, 8, 0}, true},
-		{[]int32{3}, false}, {[]int32{1}, false}, {[]int32{10}, false}, {[]int32{-1}, false}, {[]int32{12}, false},
+		{[]int32{3}, false}, {[]int32{1}, false}, {[]int32{10}, false}, {[]int32{-1}, false}, {[]int32{14}, false},
+		{[]int32{12}, false}, {[]int32{13}, false}, {[]int32{2, 12}, false}, // bytes that UTF-8 does not have are no marks
 		{[]int32{2, 2}, false}, {[]int32{2, 1, 1}, false}, {[]int32{4, 2, 1, 4, 5, 6, 1}, false},
 	} {
 		s, mask, want := g.Start(), make([]uint64, g.Words()), make([]uint64, g.Words())

@@ -341,3 +341,29 @@ func TestPenaltiesOfOutputLeaveThePromptAlone(t *testing.T) {
 		t.Errorf("the prompt's token has %v and the output's %v, want 0 and -2", l[300], l[301])
 	}
 }
+
+// TestModelsOfFewerTokensThanTheVocabulary: logits may end before the ids that a tokenizer has, the
+// ends and a prompt's tokens among them; and where no logit is a number, no token is chosen.
+func TestModelsOfFewerTokensThanTheVocabulary(t *testing.T) {
+	tok := vocabulary(t)
+	last := int32(tok.Vocab() - 1)
+	p := Default()
+	p.Temperature, p.MinTokens, p.RepetitionPenalty = 0, 2, 1.5
+	p.LogitBias, p.StopIDs, p.Bad = []Bias{{last, 5}}, []int32{last}, [][]int32{{last}}
+	s, err := New(Start{Params: &p, Tokenizer: tok, Prompt: []int32{last}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := s.Pick([]float32{1, 3}, new(Scratch)); c.ID != 1 { // the ends lie behind
+		t.Errorf("token %d is chosen of two", c.ID)
+	}
+	p = Default()
+	p.LogitBias = []Bias{{1, 5}}
+	if s, err = New(Start{Params: &p, Tokenizer: tok}); err != nil {
+		t.Fatal(err)
+	}
+	nan := float32(math.NaN())
+	if c := s.Pick([]float32{nan, nan, nan}, new(Scratch)); c.ID != NoToken {
+		t.Errorf("token %d is chosen where no logit is a number", c.ID)
+	}
+}

@@ -75,6 +75,13 @@ func TestChoicesDrawFromTheirOwnKV(t *testing.T) {
 				}
 			}
 		}
+		// The KV of the output is found, too: usage counts as cached what of it is prompt.
+		q := ask(rand.New(rand.NewPCG(uint64(prompt), 93)), prompt, 24, f.vocab)
+		open(t, u, Decode, q).ended(room.NoCause)
+		q.Tokens, q.Generated = append(q.Tokens, drawn(&q, 0, f.vocab)[:18]...), 18
+		if c := open(t, u, Decode, again(r, q)).ended(room.NoCause); c.end.Cached != prompt || c.end.OutputTokens != 24 {
+			t.Errorf("prompt of %d, continued: %d tokens are cached and %d output", prompt, c.end.Cached, c.end.OutputTokens)
+		}
 	}
 	empty(t, p, d, u)
 }
