@@ -14,5 +14,6 @@
 //	J2  memory and time of a rendering are bounded by its budget, whatever template and values
 //	J3  text, errors of templates and order are those of Jinja2 3.1 for what is supported; what
 //	    is not supported is an error when the template is parsed, or when it is used
-//	J4  no source and no value makes it panic or overflow a stack
+//	J4  no source and no value makes it panic, overflow a stack, or compute with an integer that
+//	    went over; should it panic, the rendering fails, and the process lives
 package jinja

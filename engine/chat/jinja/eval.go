@@ -3,6 +3,7 @@ package jinja
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 func (c constant) eval(r *run) (Value, error) { return c.v, r.step() }
@@ -67,7 +68,7 @@ func (a args) eval(r *run) (out arguments, err error) {
 		if err != nil {
 			return out, err
 		}
-		out.kw = append(out.kw, keyword{k.name, v})
+		out.kw = append(out.kw, keyword{Literal(k.name), v})
 	}
 	if a.more != nil {
 		v, err := a.more.eval(r)
@@ -78,7 +79,10 @@ func (a args) eval(r *run) (out arguments, err error) {
 		if err != nil {
 			return out, err
 		}
-		out.pos = append(out.pos, items...)
+		if err := r.pay(itemBytes * len(items)); err != nil {
+			return out, err
+		}
+		out.pos = append(slices.Clip(out.pos), items...)
 	}
 	if a.kv != nil {
 		v, err := a.kv.eval(r)
@@ -89,7 +93,20 @@ func (a args) eval(r *run) (out arguments, err error) {
 		if !ok {
 			return out, errors.New("argument after ** must be a mapping")
 		}
-		d.Each(func(key string, v Value) { out.kw = append(out.kw, keyword{key, v}) })
+		if err := r.pay(2 * itemBytes * len(d.entries)); err != nil {
+			return out, err
+		}
+		named := out.kw
+		for _, e := range d.entries {
+			key, ok := e.key.(Text)
+			if !ok {
+				return out, errors.New("keywords must be strings")
+			}
+			if slices.ContainsFunc(named, func(k keyword) bool { return k.name.s == key.s }) {
+				return out, fmt.Errorf("got multiple values for keyword argument '%s'", key.s)
+			}
+			out.kw = append(out.kw, keyword{key, e.value})
+		}
 	}
 	return out, r.pay(itemBytes * (len(out.pos) + len(out.kw)))
 }
@@ -243,10 +260,9 @@ func (d dict) eval(r *run) (Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, ok := hash(k); !ok {
-			return nil, fmt.Errorf("unhashable type: '%s'", typeName(k))
+		if err := r.put(out, k, v); err != nil {
+			return nil, err
 		}
-		out.put(k, v)
 	}
 	return r.made(out)
 }
@@ -310,8 +326,14 @@ func (p plus) eval(r *run) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := asNumber(v); !ok {
-		return nil, fmt.Errorf("bad operand type for unary +: '%s'", typeName(v))
+	switch v := v.(type) {
+	case integer, float:
+		return v, nil
+	case boolean:
+		n, _ := whole(v)
+		return integer{v: n, client: v.client}, nil
+	case undef:
+		return nil, errors.New(v.what)
 	}
-	return v, nil
+	return nil, fmt.Errorf("bad operand type for unary +: '%s'", typeName(v))
 }

@@ -47,14 +47,30 @@ func rangeOf(r *run, a arguments) (Value, error) {
 	if step == 0 {
 		return nil, errors.New("range() arg 3 must not be zero")
 	}
-	out := &List{}
-	for i := from; step > 0 && i < to || step < 0 && i > to; i += step {
-		if len(out.items) == rangeMax {
-			return nil, fmt.Errorf("Range too big. The sandbox blocks ranges larger than MAX_RANGE (%d).", rangeMax)
-		}
-		out.items = append(out.items, integer{v: i, client: client})
+	many := steps(from, to, step)
+	if many > rangeMax {
+		return nil, fmt.Errorf("Range too big. The sandbox blocks ranges larger than MAX_RANGE (%d).", rangeMax)
+	}
+	if err := r.pay(2 * itemBytes * int(many)); err != nil {
+		return nil, err
+	}
+	out := &List{items: make([]Value, many)}
+	for i := range out.items {
+		out.items[i] = integer{v: from + int64(i)*step, client: client}
 	}
 	return out, nil
+}
+
+// steps is how many there are from one number to another. The distance of two integers, and the
+// size of the smallest, need all 64 bits (J4).
+func steps(from, to, step int64) uint64 {
+	switch {
+	case step > 0 && from < to:
+		return (uint64(to)-uint64(from)-1)/uint64(step) + 1
+	case step < 0 && from > to:
+		return (uint64(from)-uint64(to)-1)/-uint64(step) + 1
+	}
+	return 0
 }
 
 // dictOf makes a dict of pairs or of a dict, and of keywords.
@@ -63,7 +79,9 @@ func dictOf(r *run, a arguments) (Value, error) {
 	for _, x := range a.pos {
 		if d, ok := x.(*Dict); ok {
 			for _, e := range d.entries {
-				out.put(e.key, e.value)
+				if err := r.put(out, e.key, e.value); err != nil {
+					return nil, err
+				}
 			}
 			continue
 		}
@@ -76,14 +94,15 @@ func dictOf(r *run, a arguments) (Value, error) {
 			if err != nil {
 				return nil, err
 			}
-			if _, ok := hash(pair[0]); !ok {
-				return nil, fmt.Errorf("unhashable type: '%s'", typeName(pair[0]))
+			if err := r.put(out, pair[0], pair[1]); err != nil {
+				return nil, err
 			}
-			out.put(pair[0], pair[1])
 		}
 	}
 	for _, k := range a.kw {
-		out.Set(k.name, k.value)
+		if err := r.put(out, k.name, k.value); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }
@@ -153,13 +172,18 @@ func raise(r *run, a arguments) (Value, error) {
 	return nil, &Raised{t.s}
 }
 
+// strftimeMost is how much a byte of a format can become: %c has 24.
+const strftimeMost = 12
+
 func strftimeNow(r *run, a arguments) (Value, error) {
 	t, err := one("strftime_now", a)
 	if err != nil {
 		return nil, err
 	}
-	out := strftime(r.now(), t.s)
-	return t.as(out), r.pay(len(out))
+	if err := r.pay(strftimeMost * len(t.s)); err != nil {
+		return nil, err
+	}
+	return t.as(strftime(r.now(), t.s)), nil
 }
 
 // strftime writes a time as Python's strftime does in the C locale; what it does not know stays.

@@ -188,13 +188,16 @@ func (r *run) items(v Value) ([]Value, error) {
 		}
 		return v.items, nil
 	case *Dict:
+		if err := r.pay(itemBytes * len(v.entries)); err != nil {
+			return nil, err
+		}
 		out := make([]Value, len(v.entries))
 		for i, e := range v.entries {
 			out[i] = e.key
 		}
-		return out, r.pay(itemBytes * len(out))
+		return out, nil
 	case Text:
-		if err := r.pay(2 * itemBytes * len(v.s)); err != nil {
+		if err := r.pay(textBytes * len(v.s)); err != nil {
 			return nil, err
 		}
 		var out []Value

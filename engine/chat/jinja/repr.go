@@ -40,18 +40,18 @@ func (r *run) repr(v Value, depth int) (Text, error) {
 	case float:
 		return from(v.client, pythonFloat(v.v, "inf", "nan")), nil
 	case Text:
-		if err := r.pay(4 * v.size()); err != nil {
+		if err := r.pay(len(v.s)); err != nil {
 			return Text{}, err
 		}
 		quote := "'"
 		if strings.Contains(v.s, "'") && !strings.Contains(v.s, `"`) {
 			quote = `"`
 		}
-		var b builder
+		b := r.builder()
 		b.put(quote, v.fromClient())
-		b.add(v.mapped(func(s string) string { return escaped(s, quote[0]) }))
+		b.mapped(v, func(s string) string { return escaped(s, quote[0]) })
 		b.put(quote, v.fromClient())
-		return b.text(), nil
+		return b.text()
 	case *List:
 		if v.gen {
 			return Literal("<generator object>"), nil
@@ -61,11 +61,14 @@ func (r *run) repr(v Value, depth int) (Text, error) {
 		return r.reprDict(v, depth)
 	case *namespace:
 		d, err := r.reprDict(&v.d, depth)
-		var b builder
+		if err != nil {
+			return Text{}, err
+		}
+		b := r.builder()
 		b.lit("<Namespace ")
 		b.add(d)
 		b.lit(">")
-		return b.text(), err
+		return b.text()
 	case *function:
 		return Literal("<function " + v.name + ">"), nil
 	}
@@ -87,7 +90,7 @@ func (i integer) digits() string {
 }
 
 func (r *run) reprList(l *List, depth int) (Text, error) {
-	var b builder
+	b := r.builder()
 	begin, end := "[", "]"
 	if l.tuple {
 		begin, end = "(", ")"
@@ -107,11 +110,11 @@ func (r *run) reprList(l *List, depth int) (Text, error) {
 		b.add(t)
 	}
 	b.put(end, l.client)
-	return b.text(), r.pay(b.Len())
+	return b.text()
 }
 
 func (r *run) reprDict(d *Dict, depth int) (Text, error) {
-	var b builder
+	b := r.builder()
 	b.put("{", d.client)
 	for i, e := range d.entries {
 		if i > 0 {
@@ -130,7 +133,7 @@ func (r *run) reprDict(d *Dict, depth int) (Text, error) {
 		b.add(v)
 	}
 	b.put("}", d.client)
-	return b.text(), r.pay(b.Len())
+	return b.text()
 }
 
 // escaped is what stands between the quotes of a Python string.

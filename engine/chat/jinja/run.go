@@ -3,6 +3,8 @@ package jinja
 import (
 	"errors"
 	"fmt"
+	"math"
+	"runtime/debug"
 	"time"
 )
 
@@ -11,9 +13,6 @@ type Budget struct {
 	Steps int64 // expressions, statements and items of loops
 	Bytes int64 // of strings and lists made, and of strings looked through
 }
-
-// macrosMax is how many macros may be inside each other: each costs stack.
-const macrosMax = 64
 
 // depthMax is how deep values may be nested where something recurses over them.
 const depthMax = 256
@@ -35,7 +34,6 @@ type run struct {
 	out    *builder
 	line   int
 	macros int
-	loops  int
 }
 
 // scope holds the names that a block sets.
@@ -55,8 +53,30 @@ func (s *scope) set(name string, v Value) {
 	s.names, s.values = append(s.names, name), append(s.values, v)
 }
 
-// Render runs the template. The error is ErrCostly, a *Raised or an *Error.
-func (t *Template) Render(vars *Dict, b Budget, now func() time.Time) (Text, error) {
+// Broken says that this package failed in a way that no template and no values may make it fail:
+// the fault is ours, not the client's or the model's.
+type Broken struct {
+	Value any    // of the panic
+	Stack []byte // where it came about
+}
+
+func (b *Broken) Error() string {
+	return fmt.Sprintf("the engine of chat templates failed; this is a fault of Baton, not of the request: %v\n%s", b.Value, b.Stack)
+}
+
+// unbroken is set by tests, which shall see where a panic comes from.
+var unbroken bool
+
+// Render runs the template. The error is ErrCostly, a *Raised or an *Error, or a *Broken (J4).
+func (t *Template) Render(vars *Dict, b Budget, now func() time.Time) (_ Text, err error) {
+	if !unbroken {
+		defer func() {
+			if v := recover(); v != nil {
+				err = &Broken{Value: v, Stack: debug.Stack()}
+			}
+		}()
+	}
+	b.Bytes = min(b.Bytes, math.MaxInt32) // which is as far as marks reach
 	var out builder
 	r := &run{left: b, now: now, vars: vars, scope: &scope{}, out: &out}
 	if _, err := r.body(t.body); err != nil {
@@ -103,7 +123,8 @@ func (r *run) made(v Value) (Value, error) {
 }
 
 func (r *run) push() { r.scope = &scope{outer: r.scope} }
-func (r *run) pop()  { r.scope = r.scope.outer }
+
+func (r *run) pop() { r.scope = r.scope.outer }
 
 func (r *run) lookup(name string) Value {
 	for s := r.scope; s != nil; s = s.outer {
@@ -299,100 +320,4 @@ func (f filterBlock) exec(r *run) (signal, error) {
 		return goOn, err
 	}
 	return output{constant{v}, f.line}.exec(r)
-}
-
-func (d define) exec(r *run) (signal, error) {
-	r.scope.set(d.name, r.closure(d.macro))
-	return goOn, r.step()
-}
-
-func (c callBlock) exec(r *run) (signal, error) {
-	r.line = c.line
-	f, err := c.f.f.eval(r)
-	if err != nil {
-		return goOn, err
-	}
-	a, err := c.f.args.eval(r)
-	if err != nil {
-		return goOn, err
-	}
-	a.kw = append(a.kw, keyword{"caller", r.closure(c.body)})
-	v, err := r.call(f, a)
-	if err != nil {
-		return goOn, err
-	}
-	return output{constant{v}, c.line}.exec(r)
-}
-
-// closure makes a macro callable where it is defined.
-func (r *run) closure(m *macro) *function {
-	home := r.scope
-	return &function{m.name, func(r *run, a arguments) (Value, error) {
-		if r.macros++; r.macros > macrosMax {
-			return nil, ErrCostly
-		}
-		scope := r.scope
-		r.scope = home
-		defer func() { r.scope = scope; r.macros-- }()
-		r.push()
-		if err := m.bind(r, a); err != nil {
-			return nil, err
-		}
-		t, err := r.capture(m.body)
-		return t, err
-	}}
-}
-
-// bind sets the parameters of a macro.
-func (m *macro) bind(r *run, a arguments) error {
-	var rest []Value
-	if n := len(m.params); len(a.pos) > n {
-		rest = a.pos[n:]
-		if !m.varargs {
-			return fmt.Errorf("macro '%s' takes not more than %d argument(s)", m.name, n)
-		}
-	}
-	extra := NewDict()
-	given := make([]Value, len(m.params))
-	copy(given, a.pos)
-	for _, k := range a.kw {
-		at := -1
-		for i, p := range m.params {
-			if p == k.name {
-				at = i
-			}
-		}
-		switch {
-		case at >= 0 && given[at] != nil:
-			return fmt.Errorf("macro '%s' got multiple values for argument '%s'", m.name, k.name)
-		case at >= 0:
-			given[at] = k.value
-		case k.name == "caller":
-			r.scope.set("caller", k.value)
-		case m.kwargs:
-			extra.Set(k.name, k.value)
-		default:
-			return fmt.Errorf("macro '%s' takes no keyword argument '%s'", m.name, k.name)
-		}
-	}
-	for i, p := range m.params {
-		v := given[i]
-		if v == nil {
-			v = undef{fmt.Sprintf("parameter '%s' was not provided", p)}
-			if d := i - (len(m.params) - len(m.defaults)); d >= 0 {
-				var err error
-				if v, err = m.defaults[d].eval(r); err != nil {
-					return err
-				}
-			}
-		}
-		r.scope.set(p, v)
-	}
-	if m.varargs {
-		r.scope.set("varargs", &List{items: rest, tuple: true})
-	}
-	if m.kwargs {
-		r.scope.set("kwargs", extra)
-	}
-	return nil
 }

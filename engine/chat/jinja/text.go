@@ -77,6 +77,9 @@ func (t Text) as(s string) Text {
 	return Literal(s)
 }
 
+// textBytes is what a text costs in a list, beside its bytes and marks.
+const textBytes = 3 * itemBytes
+
 // size is what a text costs of the budget.
 func (t Text) size() int { return len(t.s) + 4*len(t.marks) }
 
@@ -85,8 +88,6 @@ type builder struct {
 	buf   strings.Builder
 	marks []int32
 }
-
-func (b *builder) Len() int { return b.buf.Len() }
 
 func (b *builder) add(t Text) {
 	at := int32(b.buf.Len())
@@ -100,15 +101,12 @@ func (b *builder) add(t Text) {
 	}
 }
 
-// lit adds what is the template's own.
-func (b *builder) lit(s string) { b.buf.WriteString(s) }
-
 // put adds s, by a client or not.
 func (b *builder) put(s string, client bool) {
-	if !client {
-		b.buf.WriteString(s)
-	} else if s != "" {
+	if client {
 		b.add(Client(s))
+	} else {
+		b.buf.WriteString(s)
 	}
 }
 
@@ -122,18 +120,6 @@ func concat(a, b Text) Text {
 	out.buf.Grow(len(a.s) + len(b.s))
 	out.add(a)
 	out.add(b)
-	return out.text()
-}
-
-// mapped applies f to each stretch.
-func (t Text) mapped(f func(string) string) Text {
-	if len(t.marks) == 0 {
-		return Text{s: f(t.s)}
-	}
-	var out builder
-	for s, client := range t.Parts() {
-		out.put(f(s), client)
-	}
 	return out.text()
 }
 

@@ -39,16 +39,16 @@ type entry struct{ key, value Value }
 // Dict keeps the order in which its keys came.
 type Dict struct {
 	entries []entry
-	index   map[string]int // built when there are many
+	index   map[hash]int // built when there are many
 	client  bool
 }
 
 // namespace is the one thing that templates change.
 type namespace struct{ d Dict }
 
-// argument of a call that has a name.
+// argument of a call that has a name. Behind ** the name is a key, which may be a client's (J1).
 type keyword struct {
-	name  string
+	name  Text
 	value Value
 }
 
@@ -79,36 +79,40 @@ func NewDict() *Dict { return &Dict{} }
 // manyKeys is from where on a map is faster than looking at all.
 const manyKeys = 12
 
-// hash returns what equal keys have in common; ok is false for what can be no key.
-func hash(k Value) (string, bool) {
-	number := func(v int64) (string, bool) { return fmt.Sprintf("i%d", v), true }
-	switch k := k.(type) {
-	case Text:
-		return "s" + k.s, true
-	case none:
-		return "n", true
-	case undef:
-		return "u", true
-	case boolean:
-		if k.v {
-			return number(1)
-		}
-		return number(0)
-	case integer:
-		if k.big != "" {
-			return "b" + k.big, true
-		}
-		return number(k.v)
-	case float:
-		if v := int64(k.v); float64(v) == k.v {
-			return number(v)
-		}
-		return fmt.Sprintf("f%x", math.Float64bits(k.v)), true
-	}
-	return "", false
+// hash is what equal keys have in common: a kind, and a number or a text.
+type hash struct {
+	kind byte
+	n    int64
+	s    string
 }
 
-func (d *Dict) find(key string) int {
+// hashOf is false for what can be no key.
+func hashOf(k Value) (hash, bool) {
+	switch k := k.(type) {
+	case Text:
+		return hash{kind: 's', s: k.s}, true
+	case none:
+		return hash{kind: 'n'}, true
+	case undef:
+		return hash{kind: 'u'}, true
+	case boolean:
+		n, _ := whole(k)
+		return hash{kind: 'i', n: n}, true
+	case integer:
+		if k.big != "" {
+			return hash{kind: 'b', s: k.big}, true
+		}
+		return hash{kind: 'i', n: k.v}, true
+	case float:
+		if math.Abs(k.v) < 1<<63 && k.v == math.Trunc(k.v) {
+			return hash{kind: 'i', n: int64(k.v)}, true
+		}
+		return hash{kind: 'f', n: int64(math.Float64bits(k.v))}, true
+	}
+	return hash{}, false
+}
+
+func (d *Dict) find(key hash) int {
 	if d.index != nil {
 		if i, ok := d.index[key]; ok {
 			return i
@@ -116,24 +120,45 @@ func (d *Dict) find(key string) int {
 		return -1
 	}
 	return slices.IndexFunc(d.entries, func(e entry) bool {
-		if t, ok := e.key.(Text); ok {
-			return key[0] == 's' && t.s == key[1:]
-		}
-		h, _ := hash(e.key)
+		h, _ := hashOf(e.key)
 		return h == key
 	})
 }
 
 // get returns the value of a key.
 func (d *Dict) get(key Value) (Value, bool) {
-	h, ok := hash(key)
-	if !ok {
-		return nil, false
-	}
-	if i := d.find(h); i >= 0 {
-		return d.entries[i].value, true
+	if h, ok := hashOf(key); ok {
+		if i := d.find(h); i >= 0 {
+			return d.entries[i].value, true
+		}
 	}
 	return nil, false
+}
+
+// get pays for a look at the whole of a key, which has to be one.
+func (r *run) get(d *Dict, key Value) (Value, bool, error) {
+	h, ok := hashOf(key)
+	if !ok {
+		return nil, false, fmt.Errorf("unhashable type: '%s'", typeName(key))
+	}
+	if err := r.pay(len(h.s)); err != nil {
+		return nil, false, err
+	}
+	v, ok := d.get(key)
+	return v, ok, r.step()
+}
+
+// put pays for a key and sets its value; it has to be one that a dict can have.
+func (r *run) put(d *Dict, key, value Value) error {
+	h, ok := hashOf(key)
+	if !ok {
+		return fmt.Errorf("unhashable type: '%s'", typeName(key))
+	}
+	if err := r.pay(len(h.s) + pairBytes); err != nil {
+		return err
+	}
+	d.put(key, value)
+	return nil
 }
 
 // name returns the value of a string as key.
@@ -141,7 +166,7 @@ func (d *Dict) name(key string) (Value, bool) { return d.get(Text{s: key}) }
 
 // put sets the value of a key, which must have a hash.
 func (d *Dict) put(key, value Value) {
-	h, _ := hash(key)
+	h, _ := hashOf(key)
 	if i := d.find(h); i >= 0 {
 		d.entries[i].value = value
 		return
@@ -151,16 +176,16 @@ func (d *Dict) put(key, value Value) {
 	case d.index != nil:
 		d.index[h] = len(d.entries) - 1
 	case len(d.entries) > manyKeys:
-		d.index = make(map[string]int, 2*manyKeys)
+		d.index = make(map[hash]int, 2*manyKeys)
 		for i, e := range d.entries {
-			h, _ := hash(e.key)
+			h, _ := hashOf(e.key)
 			d.index[h] = i
 		}
 	}
 }
 
 // Set sets the value of a name that is not the client's.
-func (d *Dict) Set(key string, value Value) { d.put(Text{s: key}, value) }
+func (d *Dict) Set(key string, value Value) { d.put(Literal(key), value) }
 
 // Len is the number of keys.
 func (d *Dict) Len() int { return len(d.entries) }

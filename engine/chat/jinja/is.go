@@ -3,7 +3,6 @@ package jinja
 import (
 	"errors"
 	"fmt"
-	"strings"
 )
 
 // test is what stands behind "is".
@@ -93,17 +92,6 @@ func divisible(_ *run, v Value, a arguments) (bool, error) {
 		}
 	}
 	return false, errors.New("divisibleby takes two integers, the second not 0")
-}
-
-func cased(r *run, v Value, low bool) (bool, error) {
-	t, err := r.str(v)
-	if err != nil {
-		return false, err
-	}
-	if low {
-		return t.s == strings.ToLower(t.s) && t.s != strings.ToUpper(t.s), r.pay(len(t.s))
-	}
-	return t.s == strings.ToUpper(t.s) && t.s != strings.ToLower(t.s), r.pay(len(t.s))
 }
 
 // sameas is Python's "is": of what a template can tell apart.
