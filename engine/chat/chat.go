@@ -127,7 +127,10 @@ func (t *Template) Prompt(c Conversation) (*Prompt, error) {
 		return nil, err
 	}
 	p := &Prompt{Text: text.String(), Reply: t.styleFor(c, text)}
-	if p.IDs = t.encode(text); t.tok.AddBOS() && (len(p.IDs) == 0 || p.IDs[0] != t.tok.BOS()) {
+	if p.IDs, err = t.encode(text); err != nil {
+		return nil, err
+	}
+	if t.tok.AddBOS() && (len(p.IDs) == 0 || p.IDs[0] != t.tok.BOS()) {
 		p.IDs = append([]int32{t.tok.BOS()}, p.IDs...)
 	}
 	return p, nil
@@ -136,10 +139,14 @@ func (t *Template) Prompt(c Conversation) (*Prompt, error) {
 // encode encodes what is the template's own with special tokens, and what a client brought
 // without (C1). Text on both sides of a border between them is encoded together, as it would be
 // in one string (C2).
-func (t *Template) encode(prompt jinja.Text) []int32 {
+func (t *Template) encode(prompt jinja.Text) ([]int32, error) {
 	var parts []tokenizer.Part
 	for text, client := range prompt.Parts() {
 		parts = append(parts, tokenizer.Part{Text: text, Special: !client})
 	}
-	return t.tok.EncodeParts(parts)
+	ids, err := t.tok.EncodeParts(parts)
+	if errors.Is(err, tokenizer.ErrSlow) {
+		return nil, &Refused{Reason: err.Error()}
+	}
+	return ids, err
 }

@@ -4,21 +4,34 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"baton/engine/tokenizer/split"
 )
 
 // Encode returns the tokens of text. With parseSpecial, the names of special tokens inside it
 // become these tokens; without, they are ordinary text (T2). No BOS is added. text need not be
 // valid UTF-8. Bytes that the vocabulary lacks (see MissingBytes) are left out, or become the
 // unknown token if it has one, as the reference implementations do.
+//
+// It is for texts that are known to be harmless: it panics with ErrSlow, where EncodeParts returns
+// that.
 func (t *Tokenizer) Encode(text string, parseSpecial bool) []int32 {
 	return t.AppendEncode(make([]int32, 0, len(text)/4+4), text, parseSpecial)
 }
 
 // AppendEncode is Encode that appends to dst.
 func (t *Tokenizer) AppendEncode(dst []int32, text string, parseSpecial bool) []int32 {
-	e := encoder{t: t, all: parseSpecial}
-	return e.append(dst, text)
+	e := encoder{t: t, all: parseSpecial, limit: split.NewLimit(len(text))}
+	dst = e.append(dst, text)
+	if e.limit.Err != nil {
+		panic(e.limit.Err)
+	}
+	return dst
 }
+
+// ErrSlow says that a text takes too long to be cut, which only an expression of the model's file
+// can that is written out nowhere. The tokens of a text do not depend on time: it has these or none.
+var ErrSlow = split.ErrSlow
 
 // Part is a stretch of a text that is encoded as one. A template's own text may hold the names
 // of special tokens; what a client wrote may not.
@@ -30,8 +43,8 @@ type Part struct {
 // EncodeParts encodes the joined text of parts as Encode does with special tokens, but finds the
 // name of a special token only where all of it lies in parts that allow them. So a text is split
 // and merged across the borders of parts as if there were none, and no client can write a
-// special token, nor the half of one (T2).
-func (t *Tokenizer) EncodeParts(parts []Part) []int32 {
+// special token, nor the half of one (T2). The error is ErrSlow.
+func (t *Tokenizer) EncodeParts(parts []Part) ([]int32, error) {
 	var text strings.Builder
 	var e encoder
 	e.t = t
@@ -46,7 +59,12 @@ func (t *Tokenizer) EncodeParts(parts []Part) []int32 {
 		}
 		text.WriteString(p.Text)
 	}
-	return e.append(make([]int32, 0, text.Len()/4+4), text.String())
+	e.limit = split.NewLimit(text.Len())
+	ids := e.append(make([]int32, 0, text.Len()/4+4), text.String())
+	if e.limit.Err != nil {
+		return nil, e.limit.Err
+	}
+	return ids, nil
 }
 
 // encoder is one call.
@@ -54,6 +72,7 @@ type encoder struct {
 	t       *Tokenizer
 	all     bool     // special tokens are found everywhere
 	allowed [][2]int // where else: from, to; ascending, none touches the next
+	limit   split.Limit
 	m       merger
 }
 
@@ -76,7 +95,7 @@ func (e *encoder) append(dst []int32, text string) []int32 {
 	if a == nil {
 		return e.section(dst, text, 0)
 	}
-	for from := 0; from < len(text); {
+	for from := 0; from < len(text) && e.limit.Err == nil; {
 		m, found := a.find(text, from, e.accepts)
 		if !found {
 			return e.section(dst, text[from:], from)
@@ -93,7 +112,7 @@ func (e *encoder) append(dst []int32, text string) []int32 {
 func (e *encoder) section(dst []int32, s string, at int) []int32 {
 	n := s
 	if e.t.normalize != nil {
-		n = e.t.normalize(s)
+		n = e.t.normalize(s, &e.limit)
 	}
 	a := e.t.addedNormal
 	if a == nil {
@@ -130,7 +149,7 @@ func (e *encoder) pieces(dst []int32, s string, atStart bool) []int32 {
 			s = s[n:]
 		}
 	case t.stage != nil:
-		t.stage(atStart)(s, func(piece string) { dst = e.piece(dst, piece) })
+		t.stage(atStart)(s, &e.limit, func(piece string) { dst = e.piece(dst, piece) })
 	default:
 		dst = e.piece(dst, s)
 	}

@@ -126,9 +126,9 @@ func scoresFromGGUF(f *gguf.File) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.normalize = markSpaces
+	t.normalize = func(s string, _ *split.Limit) string { return markSpaces(s) }
 	if prefix {
-		t.normalize = func(s string) string { return markSpace + markSpaces(s) }
+		t.normalize = func(s string, _ *split.Limit) string { return markSpace + markSpaces(s) }
 	}
 	unknown, err := t.idOfGGUF(f, "tokenizer.ggml.unknown_token_id")
 	if err != nil {

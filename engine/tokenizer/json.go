@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"baton/engine/tokenizer/split"
 )
 
 // jsonBytesMost bounds tokenizer.json and each file beside it: Gemma's has 33 MB.
@@ -209,7 +211,9 @@ func (j *jsonFile) build(v *vocabulary) (*Tokenizer, error) {
 	if t.wholes != nil {
 		t.borders = nil // a piece that is a token counts as a whole only
 	}
-	t.addAdded(j.AddedTokens)
+	if err := t.addAdded(j.AddedTokens); err != nil {
+		return nil, fmt.Errorf("added_tokens: %w", err)
+	}
 	t.bos, t.addBOS, err = readPostProcessor(j.PostProcessor, len(t.text))
 	if err != nil {
 		return nil, fmt.Errorf("post_processor: %w", err)
@@ -219,7 +223,8 @@ func (j *jsonFile) build(v *vocabulary) (*Tokenizer, error) {
 
 // addAdded sets up the search for added tokens: those that are normalised are sought in the
 // normalised text.
-func (t *Tokenizer) addAdded(tokens []jsonAdded) {
+func (t *Tokenizer) addAdded(tokens []jsonAdded) error {
+	limit := split.NewLimit(0)
 	var plain, normal []addedName
 	flags := map[int32]addedFlags{}
 	for _, a := range tokens {
@@ -236,12 +241,13 @@ func (t *Tokenizer) addAdded(tokens []jsonAdded) {
 		case !a.Normalized:
 			plain = append(plain, addedName{a.Content, int32(a.ID)})
 		case t.normalize != nil:
-			normal = append(normal, addedName{t.normalize(a.Content), int32(a.ID)})
+			normal = append(normal, addedName{t.normalize(a.Content, &limit), int32(a.ID)})
 		default:
 			normal = append(normal, addedName{a.Content, int32(a.ID)})
 		}
 	}
 	t.added, t.addedNormal = newAdded(plain, flags), newAdded(normal, flags)
+	return limit.Err
 }
 
 // readConfigs reads what the files beside tokenizer.json say about begin and end tokens.

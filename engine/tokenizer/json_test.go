@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"baton/engine/tokenizer/split"
 )
 
 // littleJSON is a tokenizer of characters with a part replaced: old by new.
@@ -86,8 +88,34 @@ func TestPartsAreOneText(t *testing.T) {
 		{"composed across a border", []Part{in(true, "e"), in(false, "\u0301")}, "é", true},
 	}
 	for _, r := range rows {
-		if got, want := tok.EncodeParts(r.parts), tok.Encode(r.same, !r.plain); !slices.Equal(got, want) {
+		if got, want := encodeParts(t, tok, r.parts...), tok.Encode(r.same, !r.plain); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", r.name, got, want)
+		}
+	}
+}
+
+func encodeParts(t *testing.T, tok *Tokenizer, parts ...Part) []int32 {
+	t.Helper()
+	ids, err := tok.EncodeParts(parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+// TestATextThatTakesTooLongIsAnError, never other tokens: of a pre-tokenizer, and of a normalizer.
+func TestATextThatTakesTooLongIsAnError(t *testing.T) {
+	for _, change := range [][2]string{
+		{`"pre_tokenizer": null`, `"pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, {"type": "Split", "pattern": {"Regex": "(a+a+)+y"}, "behavior": "Isolated"}]}`},
+		{`"pattern": {"String": " "}`, `"pattern": {"Regex": "(a+a+)+y"}`},
+	} {
+		tok, err := FromJSON(littleJSON(t, change[0], change[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		hard := strings.Repeat(strings.Repeat("a", 1000)+" ", 1000) + "<s>a"
+		if ids, err := tok.EncodeParts([]Part{{hard, false}}); err != ErrSlow || ids != nil {
+			t.Errorf("%s: %d tokens, error %v", change[1], len(ids), err)
 		}
 	}
 }
@@ -101,15 +129,15 @@ func TestNormalizedNamesInParts(t *testing.T) {
 		t.Fatalf("%v", id)
 	}
 	has := func(ids []int32) bool { return slices.Contains(ids, id[0]) }
-	for _, normalize := range []func(string) string{nil, func(s string) string { return strings.ReplaceAll(s, "x", "y") }} {
+	for _, normalize := range []func(string, *split.Limit) string{nil, func(s string, _ *split.Limit) string { return strings.ReplaceAll(s, "x", "y") }} {
 		tok.normalize = normalize
-		if has(tok.EncodeParts([]Part{{"x<｜Assistant｜>", false}, {"b", true}})) || has(tok.EncodeParts([]Part{{"x<｜Assist", false}, {"ant｜>", true}})) {
+		if has(encodeParts(t, tok, Part{"x<｜Assistant｜>", false}, Part{"b", true})) || has(encodeParts(t, tok, Part{"x<｜Assist", false}, Part{"ant｜>", true})) {
 			t.Error("a client wrote a special token")
 		}
-		if !has(tok.EncodeParts([]Part{{"x<｜Assistant｜>", true}})) {
+		if !has(encodeParts(t, tok, Part{"x<｜Assistant｜>", true})) {
 			t.Error("the template's own is not found")
 		}
-		if got := has(tok.EncodeParts([]Part{{"x", false}, {"<｜Assistant｜>", true}})); got != (normalize == nil) {
+		if got := has(encodeParts(t, tok, Part{"x", false}, Part{"<｜Assistant｜>", true})); got != (normalize == nil) {
 			t.Errorf("behind a content: %v", got)
 		}
 	}
@@ -286,21 +314,6 @@ func FuzzFromJSON(f *testing.F) {
 			}
 			return
 		}
-		for _, special := range []bool{false, true} {
-			ids := tok.Encode(text, special)
-			s, streamed := tok.Stream(), ""
-			for _, id := range ids {
-				if id < 0 || int(id) >= tok.Vocab() || !special && tok.Kind(id) == Control {
-					t.Fatalf("%q has the token %d of %d, kind %d", text, id, tok.Vocab(), tok.Kind(id))
-				}
-				streamed += s.Push(id)
-			}
-			if streamed += s.Flush(); streamed != tok.Decode(ids, true) {
-				t.Fatalf("%v is %q, streamed %q", ids, tok.Decode(ids, true), streamed)
-			}
-			if again := tok.EncodeParts([]Part{{text, special}}); !slices.Equal(again, ids) {
-				t.Fatalf("%q as a part is %v, else %v", text, again, ids)
-			}
-		}
+		speaks(t, tok, text)
 	})
 }

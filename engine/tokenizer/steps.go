@@ -97,12 +97,12 @@ func isTrue(b *bool, missing bool) bool {
 }
 
 // readNormalizer returns nil for a normalizer that changes nothing.
-func readNormalizer(raw json.RawMessage) (func(string) string, error) {
+func readNormalizer(raw json.RawMessage) (func(string, *split.Limit) string, error) {
 	steps, err := readSteps(raw, 0)
 	if err != nil {
 		return nil, err
 	}
-	var all []func(string) string
+	var all []func(string, *split.Limit) string
 	for _, s := range steps {
 		f, err := s.normalizer()
 		if err != nil {
@@ -116,20 +116,20 @@ func readNormalizer(raw json.RawMessage) (func(string) string, error) {
 	case 1:
 		return all[0], nil
 	}
-	return func(s string) string {
+	return func(s string, l *split.Limit) string {
 		for _, f := range all {
-			s = f(s)
+			s = f(s, l)
 		}
 		return s
 	}, nil
 }
 
-func (s *step) normalizer() (func(string) string, error) {
+func (s *step) normalizer() (func(string, *split.Limit) string, error) {
 	switch s.Type {
 	case "NFC":
-		return nfc.String, nil
+		return func(text string, _ *split.Limit) string { return nfc.String(text) }, nil
 	case "Prepend":
-		return func(text string) string {
+		return func(text string, _ *split.Limit) string {
 			if text == "" {
 				return text
 			}
@@ -138,7 +138,7 @@ func (s *step) normalizer() (func(string) string, error) {
 	case "Replace":
 		switch p := s.Pattern; {
 		case p != nil && p.String != nil && *p.String != "":
-			return func(text string) string { return strings.ReplaceAll(text, *p.String, s.Content) }, nil
+			return func(text string, _ *split.Limit) string { return strings.ReplaceAll(text, *p.String, s.Content) }, nil
 		case p != nil && p.Regex != nil:
 			return split.Replace(*p.Regex, s.Content)
 		}
@@ -266,7 +266,7 @@ func (s *step) metaspace(atStart bool) (split.Stage, error) {
 	if mark == "" {
 		return nil, errors.New("a Metaspace has no replacement")
 	}
-	all := []split.Stage{func(text string, yield func(string)) { yield(strings.ReplaceAll(text, " ", mark)) }}
+	all := []split.Stage{func(text string, _ *split.Limit, yield func(string)) { yield(strings.ReplaceAll(text, " ", mark)) }}
 	switch {
 	case scheme == "always", scheme == "first" && atStart:
 		all = append(all, split.Prefix(mark))

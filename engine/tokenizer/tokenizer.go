@@ -15,16 +15,16 @@ type Tokenizer struct {
 
 	// From text to tokens: added tokens are cut out, what is between them is normalised, cut
 	// into pieces, and each piece is merged from its symbols.
-	added       *added                         // found in the text as it is; nil: none
-	normalize   func(s string) string          // nil: the text stays as it is
-	addedNormal *added                         // found in the normalised text; nil: none
-	split       split.Func                     // nil: use stage
-	stage       func(atStart bool) split.Stage // nil: each section is one piece; atStart: it begins the text
-	wholes      map[string]int32               // pieces that are never merged from parts (ignore_merges)
-	chars       *charTable                     // token of a single character; nil: symbols are bytes
-	bytes       [256]int32                     // token of a single byte, -1 if the vocabulary lacks it
-	unknown     int32                          // token of a character that the vocabulary lacks, -1: left out
-	fuse        bool                           // several of them in a row are one token
+	added       *added                            // found in the text as it is; nil: none
+	normalize   func(string, *split.Limit) string // nil: the text stays as it is
+	addedNormal *added                            // found in the normalised text; nil: none
+	split       split.Func                        // nil: use stage
+	stage       func(atStart bool) split.Stage    // nil: each section is one piece; atStart: it begins the text
+	wholes      map[string]int32                  // pieces that are never merged from parts (ignore_merges)
+	chars       *charTable                        // token of a single character; nil: symbols are bytes
+	bytes       [256]int32                        // token of a single byte, -1 if the vocabulary lacks it
+	unknown     int32                             // token of a character that the vocabulary lacks, -1: left out
+	fuse        bool                              // several of them in a row are one token
 	merges      mergeTable
 	borders     borders // nil: pieces are not cut any further
 	cache       cache

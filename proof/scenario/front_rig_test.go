@@ -39,14 +39,15 @@ func (byteText) Chat(c chat.Conversation) (*chat.Prompt, error) {
 	for _, m := range c.Messages {
 		all.WriteString(m.Content)
 	}
-	return &chat.Prompt{IDs: byteText{}.Prompt(all.String(), false)}, nil
+	ids, err := byteText{}.Prompt(all.String(), false)
+	return &chat.Prompt{IDs: ids}, err
 }
 
-func (byteText) Prompt(text string, _ bool) (ids []int32) {
+func (byteText) Prompt(text string, _ bool) (ids []int32, err error) {
 	for _, b := range []byte(text) {
 		ids = append(ids, int32(b))
 	}
-	return ids
+	return ids, nil
 }
 
 func (byteText) Decode(ids []int32) string {
@@ -83,7 +84,8 @@ func (l *fakeLeg) line(v leg.Line) {
 
 func (l *fakeLeg) accept() { l.line(leg.Line{Accepted: true}) }
 func (l *fakeLeg) piece(text string) {
-	l.line(leg.Line{Text: text, IDs: byteText{}.Prompt(text, false)})
+	ids, _ := byteText{}.Prompt(text, false)
+	l.line(leg.Line{Text: text, IDs: ids})
 }
 func (l *fakeLeg) done(out int) {
 	l.line(leg.Line{End: &leg.End{Outcome: room.Success, Finish: "stop", PromptTokens: len(l.req.Tokens), OutputTokens: out}})

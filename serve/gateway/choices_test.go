@@ -15,7 +15,7 @@ import (
 
 // say is a piece of one choice.
 func (l *fakeLeg) say(choice int, text string) {
-	l.line(leg.Line{Choice: choice, Text: text, IDs: byteText{}.Prompt(text, false)})
+	l.line(leg.Line{Choice: choice, Text: text, IDs: idsOf(text)})
 }
 
 // doneEach ends the choices of a leg.

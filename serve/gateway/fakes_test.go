@@ -30,10 +30,12 @@ func (byteText) Chat(c chat.Conversation) (*chat.Prompt, error) {
 	for _, m := range c.Messages {
 		all.WriteString(m.Content)
 	}
-	return &chat.Prompt{IDs: byteText{}.Prompt(all.String(), false)}, nil
+	return &chat.Prompt{IDs: idsOf(all.String())}, nil
 }
 
-func (byteText) Prompt(text string, _ bool) []int32 {
+func (byteText) Prompt(text string, _ bool) ([]int32, error) { return idsOf(text), nil }
+
+func idsOf(text string) []int32 {
 	ids := make([]int32, len(text))
 	for i := range len(text) {
 		ids[i] = int32(text[i])
@@ -75,7 +77,7 @@ func (l *fakeLeg) raw(s string) {
 
 func (l *fakeLeg) accept() { l.line(leg.Line{Accepted: true}) }
 func (l *fakeLeg) piece(text string) {
-	l.line(leg.Line{Text: text, IDs: byteText{}.Prompt(text, false)})
+	l.line(leg.Line{Text: text, IDs: idsOf(text)})
 }
 
 func (l *fakeLeg) done(out int) {

@@ -19,7 +19,10 @@ func (g *Gateway) banWords(r *openai.Request) *openai.Error {
 		bare := strings.TrimLeft(word, " ")
 		var before []int32
 		for _, text := range [...]string{bare, " " + bare} {
-			ids := g.config.Text.Prompt(text, false)
+			ids, err := g.tokens("bad_words", text, false)
+			if err != nil {
+				return err
+			}
 			if len(ids) == 0 || slices.Equal(ids, before) {
 				continue
 			}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"baton/engine/chat"
+	"baton/engine/tokenizer"
 	"baton/serve/door"
 	"baton/serve/openai"
 )
@@ -104,7 +105,7 @@ type countingText struct {
 	most int // guarded by mu
 }
 
-func (c *countingText) Prompt(text string, special bool) []int32 {
+func (c *countingText) Prompt(text string, special bool) ([]int32, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.most = max(c.most, len(text))
@@ -112,7 +113,8 @@ func (c *countingText) Prompt(text string, special bool) []int32 {
 }
 
 func (c *countingText) Chat(of chat.Conversation) (*chat.Prompt, error) {
-	return &chat.Prompt{IDs: c.Prompt(fmt.Sprint(of.Messages), false)}, nil
+	ids, err := c.Prompt(fmt.Sprint(of.Messages), false)
+	return &chat.Prompt{IDs: ids}, err
 }
 
 // Cutting a text into tokens takes time; one that cannot fit whatever they are is not cut.
@@ -135,6 +137,28 @@ func TestATextThatCannotFitIsNotTokenised(t *testing.T) {
 	}
 	if a := r.post("/tokenize", `{"prompt":"`+long[:1000]+`"}`); a.status != 200 {
 		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// slowText has a tokenizer that takes too long on every text.
+type slowText struct{ byteText }
+
+func (slowText) Prompt(string, bool) ([]int32, error) { return nil, tokenizer.ErrSlow }
+
+// A text on which the model's expression takes too long is refused, and its field is named.
+func TestATextThatTakesTooLongToCutIsRefused(t *testing.T) {
+	r := newRig(t, 1, func(c *Config) { c.Text = slowText{} })
+	for _, row := range [][3]string{
+		{"/v1/completions", `{"prompt":"x"}`, "prompt"}, {"/tokenize", `{"prompt":"x"}`, "prompt"},
+		{"/v1/completions", `{"prompt":[1],"bad_words":["x"]}`, "bad_words"},
+	} {
+		a := r.post(row[0], row[1])
+		var got struct {
+			Error struct{ Message, Param string }
+		}
+		if err := json.Unmarshal([]byte(a.body), &got); err != nil || a.status != 400 || got.Error.Param != row[2] || !strings.Contains(got.Error.Message, tokenizer.ErrSlow.Error()) {
+			t.Errorf("%s: %d %s", row[1], a.status, a.body)
+		}
 	}
 }
 

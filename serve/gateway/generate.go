@@ -123,7 +123,11 @@ func (g *Gateway) prompts(r *openai.Request, has openai.Capacity) ([][]int32, re
 			if err := g.checkText("prompt", len(p.Text), has.Context); err != nil {
 				return nil, reply.Style{}, err
 			}
-			all[i] = g.config.Text.Prompt(p.Text, true)
+			ids, err := g.tokens("prompt", p.Text, true)
+			if err != nil {
+				return nil, reply.Style{}, err
+			}
+			all[i] = ids
 		}
 		if len(all[i]) == 0 {
 			return nil, reply.Style{}, r.CheckContext(0, has)

@@ -1,9 +1,11 @@
 package gateway
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 
+	"baton/core/room"
 	"baton/engine/chat"
 	"baton/engine/checkpoint"
 	"baton/engine/tokenizer"
@@ -18,8 +20,8 @@ type Text interface {
 	Chat(c chat.Conversation) (*chat.Prompt, error)
 	// Prompt returns the tokens of a text that stands for itself, as of /v1/completions: names
 	// of special tokens in it become these tokens. With addSpecial the model's first token is
-	// in front, if it has one.
-	Prompt(text string, addSpecial bool) []int32
+	// in front, if it has one. An error that is tokenizer.ErrSlow is the text's.
+	Prompt(text string, addSpecial bool) ([]int32, error)
 	Decode(ids []int32) string
 	Token(id int32) []byte
 	Vocab() int
@@ -62,12 +64,28 @@ func (t *ModelText) Chat(c chat.Conversation) (*chat.Prompt, error) {
 }
 
 // Prompt implements Text.
-func (t *ModelText) Prompt(text string, addSpecial bool) []int32 {
-	ids := t.tok.Encode(text, true)
+func (t *ModelText) Prompt(text string, addSpecial bool) ([]int32, error) {
+	ids, err := t.tok.EncodeParts([]tokenizer.Part{{Text: text, Special: true}})
+	if err != nil {
+		return nil, err
+	}
 	if addSpecial && t.tok.AddBOS() && (len(ids) == 0 || ids[0] != t.tok.BOS()) {
 		ids = append([]int32{t.tok.BOS()}, ids...)
 	}
-	return ids
+	return ids, nil
+}
+
+// tokens returns those of a text that stands for itself, from that field of the client's.
+func (g *Gateway) tokens(field, text string, addSpecial bool) ([]int32, *openai.Error) {
+	ids, err := g.config.Text.Prompt(text, addSpecial)
+	switch {
+	case err == nil:
+		return ids, nil
+	case errors.Is(err, tokenizer.ErrSlow):
+		return nil, refusal(field, openai.CodeValue, err.Error())
+	}
+	g.log.Error("tokenizer failed", "cause", room.Internal.String(), "detail", err.Error())
+	return nil, openai.Failure(room.Fail(room.Internal), "", 0)
 }
 
 // Decode implements Text.
@@ -114,7 +132,12 @@ func (g *Gateway) tokenize(w http.ResponseWriter, r *http.Request) {
 		}
 		out.Tokens = append(out.Tokens, prompt.IDs...)
 	} else {
-		out.Tokens = append(out.Tokens, text.Prompt(req.Prompt, req.AddSpecial)...)
+		ids, err := g.tokens("prompt", req.Prompt, req.AddSpecial)
+		if err != nil {
+			g.refuse(w, err)
+			return
+		}
+		out.Tokens = append(out.Tokens, ids...)
 	}
 	out.Count = len(out.Tokens)
 	if req.Strings {

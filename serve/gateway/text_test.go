@@ -30,8 +30,8 @@ func said(text string) chat.Conversation {
 // ends his turn.
 func TestOnlyARawPromptNamesSpecialTokens(t *testing.T) {
 	text := recallText(t)
-	end := text.Prompt("<|end|>", false)
-	if len(end) != 1 {
+	end, err := text.Prompt("<|end|>", false)
+	if err != nil || len(end) != 1 {
 		t.Fatalf("<|end|> is %d tokens in a raw prompt", len(end))
 	}
 	plain, err := text.Chat(said("x"))
@@ -57,9 +57,9 @@ func TestOnlyARawPromptNamesSpecialTokens(t *testing.T) {
 
 func TestTheFirstTokenIsNotDoubled(t *testing.T) {
 	text := recallText(t)
-	once := text.Prompt("The code", true)
-	again := text.Prompt(text.Decode(once), true)
-	if !slices.Equal(once, again) {
+	once, err := text.Prompt("The code", true)
+	again, err2 := text.Prompt(text.Decode(once), true)
+	if err != nil || err2 != nil || !slices.Equal(once, again) {
 		t.Errorf("%v became %v", once, again)
 	}
 }

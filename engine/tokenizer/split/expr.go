@@ -1,6 +1,7 @@
 package split
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,12 +19,41 @@ const (
 	textMost      = 2 * time.Second // for all of a text, and as much for each MiB
 )
 
+// ErrSlow says that a text takes too long to be cut.
+var ErrSlow = errors.New("the model's expression that cuts texts takes too long on this one, as expressions with repetitions in repetitions may; a shorter text, or without long runs of one kind, may do")
+
+// Limit is what all expressions that are not known may take together for one text, whatever they
+// cut and replace of it. The engine for expressions counts no steps, so it is time, and who goes
+// beyond it gets an error, never other pieces. Not safe for use by several goroutines.
+type Limit struct {
+	Err   error // nil or ErrSlow
+	bytes int
+	end   time.Time // zero until an expression runs
+}
+
+// NewLimit returns the limit of a text of so many bytes.
+func NewLimit(bytes int) Limit { return Limit{bytes: bytes} }
+
+// over says that the limit has failed.
+func (l *Limit) over() bool {
+	if l.Err == nil {
+		now := time.Now()
+		if l.end.IsZero() {
+			l.end = now.Add(textMost * time.Duration(1+l.bytes>>20))
+		}
+		if now.After(l.end) {
+			l.Err = ErrSlow
+		}
+	}
+	return l.Err != nil
+}
+
 // known are expressions that are written out, and cover every text.
 var known = map[string]Func{exprGPT2: GPT2, exprLlama3: Llama3, exprQwen2: Qwen2}
 
 // Expression cuts at the matches of a regular expression. A text on which it takes too long
-// (nested repetitions go back and forth) stays uncut from there on. Letters and numbers of
-// expressions that are not known are those of the Go release.
+// (nested repetitions go back and forth) fails the limit. Letters and numbers of expressions that
+// are not known are those of the Go release.
 func Expression(expr string, b Behavior, invert bool) (Stage, error) {
 	if f, ok := known[expr]; ok && (b == Isolated && !invert || b == Removed && invert) {
 		return f.Stage(), nil
@@ -32,10 +62,11 @@ func Expression(expr string, b Behavior, invert bool) (Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(s string, yield func(string)) { cut(s, find(s, invert), b, yield) }, nil
+	return func(s string, l *Limit, yield func(string)) { cut(s, find(s, l, invert), b, yield) }, nil
 }
 
-func compile(expr string) (func(s string, invert bool) []span, error) {
+// compile returns a function that finds the matches in a text; none once the limit has failed.
+func compile(expr string) (func(s string, l *Limit, invert bool) []span, error) {
 	if len(expr) > exprBytesMost {
 		return nil, fmt.Errorf("an expression has %d bytes, allowed are %d", len(expr), exprBytesMost)
 	}
@@ -44,14 +75,22 @@ func compile(expr string) (func(s string, invert bool) []span, error) {
 		return nil, fmt.Errorf("the expression %.200q cannot be read: %w", expr, err)
 	}
 	re.MatchTimeout = matchMost
-	return func(s string, invert bool) []span {
+	return func(s string, l *Limit, invert bool) []span {
+		if l.over() {
+			return nil
+		}
 		runes, at := decode(s)
-		start, most := time.Now(), textMost*time.Duration(1+len(s)>>20)
 		done := 0 // in runes, as lo and hi below
 		var all []span
 		for from := 0; from < len(runes); {
 			m, err := re.FindRunesMatchStartingAt(runes, from)
-			if err != nil || m == nil || time.Since(start) > most {
+			if err != nil { // it knows no other
+				l.Err = ErrSlow
+			}
+			if l.over() {
+				return nil
+			}
+			if m == nil {
 				break
 			}
 			lo, hi := m.RuneIndex, m.RuneIndex+m.RuneLength
@@ -131,14 +170,14 @@ func ByName(name string) (Pre, bool) {
 func Names() []string { return slices.Sorted(maps.Keys(pres)) }
 
 // Replace returns a function that puts text where an expression matches.
-func Replace(expr, text string) (func(string) string, error) {
+func Replace(expr, text string) (func(string, *Limit) string, error) {
 	find, err := compile(expr)
 	if err != nil {
 		return nil, err
 	}
-	return func(s string) string {
+	return func(s string, l *Limit) string {
 		var b strings.Builder
-		for _, m := range find(s, false) {
+		for _, m := range find(s, l, false) {
 			if m.match {
 				b.WriteString(text)
 			} else {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
@@ -69,7 +70,7 @@ func stageOf(t testing.TB, exprs ...string) Stage {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, func(s string, yield func(string)) { cut(s, find(s, false), Isolated, yield) })
+		all = append(all, func(s string, l *Limit, yield func(string)) { cut(s, find(s, l, false), Isolated, yield) })
 	}
 	return Sequence(all...)
 }
@@ -88,7 +89,9 @@ func TestSplittersMatchTheirExpressions(t *testing.T) {
 			s := texts().Draw(t, "text")
 			want := []int{}
 			if s != "" {
-				stage(s, func(piece string) { want = append(want, len(piece)) })
+				for _, piece := range stagePieces(stage, s) {
+					want = append(want, len(piece))
+				}
 			}
 			if got := pieces(pres[name].Func, s); !slices.Equal(got, want) {
 				t.Fatalf("%s splits %q into %v, want %v", name, s, got, want)
@@ -122,7 +125,10 @@ func TestKnownExpressionsAreWrittenOut(t *testing.T) {
 
 func stagePieces(s Stage, text string) []string {
 	var all []string
-	s(text, func(piece string) { all = append(all, piece) })
+	l := NewLimit(len(text))
+	if s(text, &l, func(piece string) { all = append(all, piece) }); l.Err != nil {
+		panic(l.Err)
+	}
 	return all
 }
 
@@ -165,16 +171,31 @@ func TestExpressionsKeepAllBytes(t *testing.T) {
 	}
 }
 
-// TestAnExpressionThatGoesBackAndForthIsStopped: the text stays whole, instead of taking longer
-// than the universe is old.
+// TestAnExpressionThatGoesBackAndForthIsStopped: it fails the limit, instead of taking longer than
+// the universe is old; and it is one limit for all pieces of a text, and all steps (S3).
 func TestAnExpressionThatGoesBackAndForthIsStopped(t *testing.T) {
-	s, err := Expression(`(x+x+)+y`, Isolated, false)
+	slow, err := Expression(`(x+x+)+y`, Isolated, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := "xxy" + strings.Repeat("x", 1000)
-	if got := stagePieces(s, text); !slices.Equal(got, []string{"xxy", text[3:]}) {
-		t.Errorf("%.100q", got)
+	replace, err := Replace(`(x+x+)+y`, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := NewLimit(1)
+	slow("xxy"+strings.Repeat("x", 1000), &l, func(string) {})
+	if l.Err != ErrSlow {
+		t.Fatal(l.Err)
+	}
+	// Where one piece has failed, the others cost nothing: these would take hours.
+	pieces := 0
+	Sequence(Whitespace(), slow)(strings.Repeat(strings.Repeat("x", 1000)+" ", 10_000), &l, func(string) { pieces++ })
+	if pieces > 0 || replace(strings.Repeat("x", 1000), &l) != "" {
+		t.Errorf("%d pieces behind the limit", pieces)
+	}
+	spent := Limit{end: time.Now().Add(-time.Hour)}
+	if Sequence(Whitespace(), slow)("a b", &spent, func(string) { pieces++ }); pieces > 0 || spent.Err != ErrSlow {
+		t.Errorf("%d pieces in no time: %v", pieces, spent.Err)
 	}
 }
 
@@ -183,10 +204,11 @@ func TestReplace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := f("abbac\xffb"); got != "a$0ac\xff$0" {
+	l := NewLimit(0)
+	if got := f("abbac\xffb", &l); got != "a$0ac\xff$0" {
 		t.Errorf("%q", got)
 	}
-	if got := f(""); got != "" {
+	if got := f("", &l); got != "" {
 		t.Errorf("of nothing %q", got)
 	}
 	if _, err := Replace("(", ""); err == nil {

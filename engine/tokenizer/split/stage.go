@@ -6,12 +6,13 @@ import (
 )
 
 // Stage cuts a text that is not empty into pieces and yields them in order, none of them empty.
-// Unlike a Func it may change the text or leave parts of it out.
-type Stage func(s string, yield func(piece string))
+// Unlike a Func it may change the text or leave parts of it out. Once the limit has failed, the
+// pieces mean nothing.
+type Stage func(s string, l *Limit, yield func(piece string))
 
 // Stage makes a Stage of f.
 func (f Func) Stage() Stage {
-	return func(s string, yield func(string)) {
+	return func(s string, _ *Limit, yield func(string)) {
 		for len(s) > 0 {
 			n := f(s)
 			yield(s[:n])
@@ -24,19 +25,19 @@ func (f Func) Stage() Stage {
 func Sequence(stages ...Stage) Stage {
 	switch len(stages) {
 	case 0:
-		return func(s string, yield func(string)) { yield(s) }
+		return func(s string, _ *Limit, yield func(string)) { yield(s) }
 	case 1:
 		return stages[0]
 	}
 	first, rest := stages[0], Sequence(stages[1:]...)
-	return func(s string, yield func(string)) {
-		first(s, func(piece string) { rest(piece, yield) })
+	return func(s string, l *Limit, yield func(string)) {
+		first(s, l, func(piece string) { rest(piece, l, yield) })
 	}
 }
 
 // Prefix puts text in front unless the text begins with it.
 func Prefix(text string) Stage {
-	return func(s string, yield func(string)) {
+	return func(s string, _ *Limit, yield func(string)) {
 		if !strings.HasPrefix(s, text) {
 			s = text + s
 		}
@@ -74,7 +75,7 @@ type span struct {
 // stage makes a Stage of what a matcher finds. With invert, what is between matches counts as
 // match.
 func (find matcher) stage(b Behavior, invert bool) Stage {
-	return func(s string, yield func(string)) { cut(s, find.spans(s, invert), b, yield) }
+	return func(s string, _ *Limit, yield func(string)) { cut(s, find.spans(s, invert), b, yield) }
 }
 
 func (find matcher) spans(s string, invert bool) []span {
