@@ -213,6 +213,27 @@ func (d *download) room(have int64) int64 {
 	return hubBytesMax - have
 }
 
+// exists asks whether the hub has the file.
+func (d *download) exists(ctx context.Context) (bool, error) {
+	req, err := http.NewRequestWithContext(ctx, "HEAD", d.url, nil)
+	if err != nil {
+		return false, err
+	}
+	if d.token != "" {
+		req.Header.Set("Authorization", "Bearer "+d.token)
+	}
+	defer d.client.CloseIdleConnections()
+	resp, err := d.client.Do(req)
+	if err != nil {
+		return false, err
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNotFound {
+		return false, fmt.Errorf("the hub answers %s at %s", resp.Status, d.url)
+	}
+	return resp.StatusCode == http.StatusOK, nil
+}
+
 // begin reads status and headers, brings f to the place where the body goes, and returns that
 // place; done if nothing is missing.
 func (d *download) begin(resp *http.Response, f *os.File, have int64) (at int64, done bool, err error) {

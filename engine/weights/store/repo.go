@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,9 +37,11 @@ const (
 
 // repo is a model of a hub that is a directory: config.json, tokenizer.json and safetensors.
 type repo struct {
-	parts []string // owner, name
-	stage string   // where files gather
-	w     io.Writer
+	parts    []string // owner, name
+	stage    string   // where files gather
+	revision string   // which these are of, "" until the first has come
+	there    bool     // the hub was seen to have that revision since a file was not there
+	w        io.Writer
 }
 
 // pullRepo makes sure that the directory final exists (S1): all files gather in another one, of one
@@ -59,7 +62,7 @@ func pullRepo(ctx context.Context, parts []string, final string, w io.Writer) er
 		return nil
 	}
 	r := &repo{parts: parts, stage: final + ".part", w: w}
-	if err := os.MkdirAll(r.stage, 0o755); err != nil {
+	if err := r.resume(); err != nil {
 		return err
 	}
 	if err := r.fetchAll(ctx); err != nil {
@@ -72,10 +75,22 @@ func pullRepo(ctx context.Context, parts []string, final string, w io.Writer) er
 	if err := d.Close(); err != nil {
 		return err
 	}
-	if err := os.Remove(r.revisionFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Rename(r.stage, final); err != nil {
 		return err
 	}
-	return os.Rename(r.stage, final)
+	os.Remove(filepath.Join(final, revisionName)) // nobody reads it there
+	return nil
+}
+
+// resume goes on with what a pull that was cut has left, if it says of which revision that is; what
+// does not could be of any, and is removed.
+func (r *repo) resume() error {
+	if b, err := os.ReadFile(r.revisionFile()); err == nil && isCommit(string(b)) {
+		r.revision = string(b)
+	} else if err := os.RemoveAll(r.stage); err != nil {
+		return err
+	}
+	return os.MkdirAll(r.stage, 0o755)
 }
 
 func presentDir(path string) bool { return present(filepath.Join(path, safetensors.ConfigName)) }
@@ -161,11 +176,7 @@ func (r *repo) fetch(ctx context.Context, name string) error {
 	if present(path) {
 		return nil
 	}
-	revision := "main"
-	if b, err := os.ReadFile(r.revisionFile()); err == nil && isCommit(string(b)) {
-		revision = string(b)
-	}
-	d, err := newDownload(append(slices.Clone(r.parts), name), revision)
+	d, err := r.download(name)
 	if err != nil {
 		return err
 	}
@@ -174,19 +185,56 @@ func (r *repo) fetch(ctx context.Context, name string) error {
 	if err := d.fetch(ctx, part, r.w); err != nil {
 		if errors.Is(err, errNoFile) {
 			os.Remove(part)
+			if gone := r.checkRevision(ctx); gone != nil {
+				err = gone
+			}
 		}
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	if revision == "main" && d.commit != "" {
+	switch {
+	case r.revision == "" && d.commit == "":
+		return fmt.Errorf("%s: the hub does not say of which revision it is (X-Repo-Commit), so the files could be of several; use a hub that does, or fetch the directory in another way and give its path", name)
+	case r.revision == "":
 		if err := os.WriteFile(r.revisionFile(), []byte(d.commit), 0o644); err != nil {
 			return err
 		}
+		r.revision = d.commit
+	case d.commit != "" && d.commit != r.revision:
+		os.Remove(part)
+		return fmt.Errorf("%s: the hub was asked for revision %s and sent %s", name, r.revision, d.commit)
 	}
 	return os.Rename(part, path)
 }
 
-// revisionFile holds which revision the files that gather are of.
-func (r *repo) revisionFile() string { return filepath.Join(r.stage, ".revision") }
+// download prepares that of one file, of the revision of those that are there.
+func (r *repo) download(name string) (*download, error) {
+	return newDownload(append(slices.Clone(r.parts), name), cmp.Or(r.revision, "main"))
+}
+
+// checkRevision asks, once a file is not there, whether the revision is: a hub that has dropped it
+// lacks every file, also those that a model need not have.
+func (r *repo) checkRevision(ctx context.Context) error {
+	if r.revision == "" || r.there {
+		return nil
+	}
+	d, err := r.download(repoNeeds[0])
+	if err != nil {
+		return err
+	}
+	switch there, err := d.exists(ctx); {
+	case err != nil:
+		return err
+	case !there:
+		return fmt.Errorf("the hub has the revision %s no more, of which the files in %s are; remove that to begin again", r.revision, r.stage)
+	}
+	r.there = true
+	return nil
+}
+
+// revisionName is the file that says of which revision those beside it are.
+const revisionName = ".revision"
+
+func (r *repo) revisionFile() string { return filepath.Join(r.stage, revisionName) }
 
 // isCommit says whether s is the name of a revision: 40 hexadecimal digits.
 func isCommit(s string) bool {

@@ -42,6 +42,9 @@ type repoHub struct {
 	asked []string          // revision and name
 	cut   map[string]int    // by name: bytes after which the connection breaks, once
 	moves int               // revisions that came after the first
+	gone  string            // a revision that it has no more
+	mute  bool              // it does not say which revision a file is of
+	other string            // it sends this one whatever it is asked for
 }
 
 func revision(n int) string { return strings.Repeat("a", 39) + string(rune('0'+n)) }
@@ -61,9 +64,11 @@ func (h *repoHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer h.mu.Unlock()
 	rest, ok := strings.CutPrefix(r.URL.Path, "/acme/tiny/resolve/")
 	rev, name, _ := strings.Cut(rest, "/")
-	h.asked = append(h.asked, rev+" "+name)
+	if r.Method != "HEAD" {
+		h.asked = append(h.asked, rev+" "+name)
+	}
 	content, there := h.files[name]
-	if !ok || !there {
+	if !ok || !there || rev == h.gone {
 		http.NotFound(w, r)
 		return
 	}
@@ -71,7 +76,12 @@ func (h *repoHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		rev = revision(h.moves)
 		h.moves++
 	}
-	w.Header().Set("X-Repo-Commit", rev)
+	if h.other != "" && name != "config.json" {
+		rev = h.other
+	}
+	if !h.mute {
+		w.Header().Set("X-Repo-Commit", rev)
+	}
 	w.Header().Set("ETag", `"`+rev+name+`"`)
 	if n := h.cut[name]; n > 0 {
 		delete(h.cut, name)
@@ -194,6 +204,68 @@ func TestAPullOfADirectoryGoesOn(t *testing.T) {
 	}
 	if count != 2 {
 		t.Errorf("the file whose connection broke was asked for %d times", count)
+	}
+}
+
+// TestARevisionThatCannotBeKeptIsAnError: files are never of two, whatever the hub says or does not.
+func TestARevisionThatCannotBeKeptIsAnError(t *testing.T) { // S1
+	half := func(t *testing.T) *repoHub { // config.json and tokenizer.json are there, of the first revision
+		h := newRepoHub(t, sharded())
+		h.cut["generation_config.json"] = 1
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		h.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "generation_config.json") {
+				stop()
+			}
+			h.ServeHTTP(w, r)
+		})
+		if _, err := Pull(ctx, repoSpec, nil); err == nil {
+			t.Fatal("no error")
+		}
+		h.Config.Handler, h.asked = h, nil
+		return h
+	}
+	for name, r := range map[string]struct {
+		hub  func(t *testing.T) *repoHub
+		want string // "" if the pull succeeds
+	}{
+		"it says none":   {func(t *testing.T) *repoHub { h := newRepoHub(t, sharded()); h.mute = true; return h }, "config.json: the hub does not say of which revision it is (X-Repo-Commit)"},
+		"it sends other": {func(t *testing.T) *repoHub { h := newRepoHub(t, sharded()); h.other = revision(7); return h }, "tokenizer.json: the hub was asked for revision " + revision(0) + " and sent " + revision(7)},
+		"it is gone":     {func(t *testing.T) *repoHub { h := half(t); h.gone = revision(0); return h }, "the hub has the revision " + revision(0) + " no more"},
+		"nobody knows which": {func(t *testing.T) *repoHub {
+			h := half(t)
+			path, _ := cachePath(repoSpec)
+			if err := os.Remove(filepath.Join(path+".part", revisionName)); err != nil {
+				t.Fatal(err)
+			}
+			return h
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := r.hub(t)
+			path, err := Pull(t.Context(), repoSpec, nil)
+			if r.want != "" {
+				if err == nil || !strings.Contains(err.Error(), r.want) {
+					t.Errorf("error %v, want %s", err, r.want)
+				}
+				if _, err := Resolve(repoSpec); err == nil {
+					t.Error("it is there all the same")
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h.asked[0] != "main config.json" || slices.Contains(listed(t, path), revisionName) {
+				t.Errorf("asked %q", h.asked)
+			}
+			for _, a := range h.asked[1:] {
+				if !strings.HasPrefix(a, revision(1)) {
+					t.Errorf("asked %s of another revision than the first file", a)
+				}
+			}
+		})
 	}
 }
 
