@@ -29,6 +29,7 @@ type Metrics struct {
 	Recomputed  prometheus.Counter     // tokens whose KV was computed again for that
 	CanaryHits  prometheus.Counter     // freed blocks that somebody wrote to
 	SlowReaders prometheus.Counter     // rooms ended because their gateway did not read
+	Unsound     prometheus.Counter     // rooms ended because the model computed what is no number
 	LinkEnds    prometheus.Counter
 	Grammars    *prometheus.CounterVec // result: legs whose grammar was compiled or found, or refused
 	GrammarWait prometheus.Histogram   // seconds until a leg had its grammar
@@ -87,6 +88,7 @@ func NewMetrics(role string, from Sources) *Metrics {
 	m.Recomputed = counter("baton_recomputed_tokens_total", "Tokens whose KV was computed again after a retraction.")
 	m.CanaryHits = counter("baton_canary_hits_total", "Freed blocks that changed before they were given out again.")
 	m.SlowReaders = counter("baton_slow_readers_total", "Rooms ended because their gateway did not read.")
+	m.Unsound = counter("baton_unsound_rooms_total", "Rooms ended because the model computed no finite number.")
 	m.LinkEnds = counter("baton_link_ends_total", "Links that ended.")
 	m.Grammars = vector("baton_grammars_total", "Legs with a grammar, by what became of it: ready (compiled, or found in the cache) or refused.", "result")
 	m.GrammarWait = prometheus.NewHistogram(prometheus.HistogramOpts{

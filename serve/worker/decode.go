@@ -140,9 +140,13 @@ func (n *decodeNode) stepDone(j *job) decode.Event {
 		switch {
 		case j.err != nil:
 			p.entry.why = j.err.Error()
+		case p.unsound:
+			r.OK = false
+			n.w.unsound(p)
 		case p.dead:
 			r.Cause, p.entry.why = room.ClientError, whyDead
 		case p.generate:
+			n.w.computes = true
 			n.w.metrics.Output.Inc()
 			p.entry.push(p.branch, p.id, p.piece)
 			if p.branch == 0 {
@@ -155,6 +159,7 @@ func (n *decodeNode) stepDone(j *job) decode.Event {
 			}
 			computed.Add(float64(len(it.Tokens)))
 			if it.Want {
+				n.w.computes = true
 				p.entry.first = newFirst(p.entry, p.firsts)
 			}
 		}

@@ -143,6 +143,7 @@ type part struct {
 	again    bool // of a room that was retracted
 	sums     bool // blocks filled here will be moved
 	dead     bool // generate: no token was allowed
+	unsound  bool // what the model computed is no number; see sound
 	id       int32
 	piece    sample.Piece
 	firsts   []sample.Choice // not generate, the last of the prompt: the first token of each choice
@@ -196,6 +197,8 @@ func (w *Worker) compute() {
 // harvest takes from a finished item what must be taken before the next step (W5).
 func (w *Worker) harvest(it *model.Item, p *part, scratch *sample.Scratch) {
 	switch {
+	case it.Want && !sound(it.Logits):
+		p.unsound = true
 	case it.Want && p.generate:
 		seq := p.entry.branches[p.branch].seq
 		c := seq.Pick(it.Logits, scratch)

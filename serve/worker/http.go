@@ -376,6 +376,8 @@ func (w *Worker) Health() observe.Health {
 	switch {
 	case !ok:
 		h.OK, h.Reason = false, "the node loop does not answer"
+	case w.numberless.Load():
+		h.OK, h.Reason = false, "the model has computed no finite number: its weights are broken, or this machine is"
 	case h.Step > h.Bound:
 		h.OK, h.Reason = false, "an engine step hangs"
 	case work > 0 && h.Progress > h.Bound:

@@ -97,11 +97,17 @@ func (n *prefillNode) stepDone(j *job) prefill.Event {
 			p.entry.why = j.err.Error()
 			continue
 		}
+		if p.unsound {
+			results[i].OK = false
+			n.w.unsound(p)
+			continue
+		}
 		n.w.metrics.Prompt.Add(float64(len(it.Tokens)))
 		for k, sum := range p.sum {
 			n.sums[it.Table[it.Pos/room.BlockTokens+k]] = sum
 		}
 		if it.Want {
+			n.w.computes = true
 			p.entry.first = newFirst(p.entry, p.firsts)
 		}
 	}

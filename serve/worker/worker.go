@@ -45,6 +45,7 @@ type Worker struct {
 	canary     *canary
 	tokenBytes int64           // of keys and values of one token
 	waiters    []chan struct{} // to be closed when the node is idle
+	computes   bool            // the model has given logits that are numbers
 
 	inbox    chan *input
 	jobs     chan *job     // to the engine; holds one
@@ -53,9 +54,10 @@ type Worker struct {
 	over     chan struct{} // closed: the loop has ended
 	computed chan struct{} // closed: the engine's goroutine has ended
 
-	draining atomic.Bool
-	progress atomic.Int64 // clock when something last moved
-	stepping atomic.Int64 // clock when the step in flight began, plus 1; 0 without one
+	draining   atomic.Bool
+	progress   atomic.Int64 // clock when something last moved
+	numberless atomic.Bool  // the model gave logits that are none, and never others
+	stepping   atomic.Int64 // clock when the step in flight began, plus 1; 0 without one
 
 	grammars  func() *grammar.Cache         // made when the first grammar comes
 	compiled  atomic.Pointer[grammar.Cache] // that one, once it is there
