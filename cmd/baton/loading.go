@@ -30,37 +30,42 @@ func loadingLines(w io.Writer) func(done, total int64) {
 // loadingShown shows people how far the weights of all workers are.
 type loadingShown struct {
 	w io.Writer
+	// expected is how many workers load at the start: those that have not spoken yet count as
+	// the largest of those that have. Later only who is started again loads.
+	expected int
 
 	mu    sync.Mutex
 	parts map[string]observe.Loading // of each worker that is at it
 	began time.Time                  // when the first of them said so
 	meter *store.Meter               // since it is worth it
-	shown int64                      // what the meter has
 }
 
+// say tells how far a worker is, or with a total of 0 that it has ended.
 func (l *loadingShown) say(worker string, done, total int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.parts == nil {
 		l.parts, l.began = map[string]observe.Loading{}, time.Now()
 	}
-	l.parts[worker] = observe.Loading{Done: done, Total: total}
-	var sum observe.Loading
+	if l.parts[worker] = (observe.Loading{Done: done, Total: total}); total == 0 {
+		delete(l.parts, worker)
+	}
+	var sum, most observe.Loading
 	for _, p := range l.parts {
 		sum.Done, sum.Total = sum.Done+p.Done, sum.Total+p.Total
+		most.Total = max(most.Total, p.Total)
 	}
+	sum.Total += most.Total * int64(max(0, l.expected-len(l.parts)))
 	if l.meter == nil && time.Since(l.began) >= loadingQuiet && sum.Done < sum.Total {
-		l.meter, l.shown = store.NewMeter(l.w, "loading weights", sum.Done, sum.Total), sum.Done
+		l.meter = store.NewMeter(l.w, "loading weights", sum.Done, sum.Total)
 	}
-	if l.meter != nil {
-		l.meter.Add(int(sum.Done - l.shown))
-		l.shown = sum.Done
+	if len(l.parts) > 0 {
+		l.meter.Set(sum.Done, sum.Total)
+		if sum.Done < sum.Total {
+			return
+		}
+		l.expected = 0
 	}
-	if sum.Done < sum.Total {
-		return
-	}
-	if l.meter != nil {
-		l.meter.End()
-	}
+	l.meter.End()
 	l.parts, l.meter = nil, nil // a worker that is started again begins anew
 }

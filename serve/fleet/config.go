@@ -25,7 +25,7 @@ type Config struct {
 	Log     *slog.Logger
 	Workers io.Writer                              // gets the workers' standard error, each line with its name
 	Now     <-chan struct{}                        // closed: stop at once
-	Loading func(worker string, done, total int64) // is told how much of its weights a worker has loaded, in bytes, by several goroutines; nil for nobody
+	Loading func(worker string, done, total int64) // is told how much of its weights a worker has loaded, in bytes, or 0 of 0 when one has ended before it was ready, by several goroutines; nil for nobody
 	Times   Times
 }
 

@@ -99,9 +99,11 @@ func (p *place) live(ctx context.Context) life {
 	case line := <-c.ready:
 		return p.serve(ctx, c, line)
 	case <-c.exited:
+		p.f.Loading(p.name, 0, 0)
 		return life{how: c.how(), refused: c.refused()}
 	case <-late.C:
 		c.kill()
+		p.f.Loading(p.name, 0, 0)
 		return life{how: fmt.Sprintf("not ready after %v", p.f.Times.Start)}
 	case <-ctx.Done():
 		c.leave(p.f.Times.Leave, p.f.Now)

@@ -50,10 +50,20 @@ func (m *Meter) Add(n int) {
 	if m.bar {
 		every = barEvery
 	}
-	if now := time.Now(); now.Sub(m.last) >= every {
+	if now := time.Now(); now.Sub(m.last) >= every && (m.total <= 0 || m.done < m.total) { // End says that it is all
 		m.last = now
 		m.print(now)
 	}
+}
+
+// Set says how many bytes there are by now, and how many there will be: both may have grown, or
+// shrunk when a part began anew.
+func (m *Meter) Set(done, total int64) {
+	if m == nil {
+		return
+	}
+	m.total, m.first = total, min(m.first, done)
+	m.Add(int(done - m.done))
 }
 
 // End prints the last state and leaves the line.
