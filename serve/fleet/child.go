@@ -24,6 +24,7 @@ type child struct {
 	exited chan struct{} // closed when it is over and its output is read
 	err    error         // how it ended; read after exited
 	word   string        // the line on standard error that says why; read after exited
+	said   bool          // it does, and is not only the last one; read after exited
 }
 
 // ExitRefused is the exit status by which a worker says that it cannot start as it is
@@ -53,7 +54,7 @@ func start(cmd *exec.Cmd, name string, out io.Writer, loading func(done, total i
 	}
 	var readers sync.WaitGroup
 	readers.Go(func() { c.readReady(stdout, loading) })
-	readers.Go(func() { c.word = prefix(stderr, name, out) })
+	readers.Go(func() { c.word, c.said = prefix(stderr, name, out) })
 	go func() {
 		readers.Wait()
 		c.err = cmd.Wait()
@@ -89,10 +90,11 @@ func (c *child) readReady(r io.Reader, loading func(done, total int64)) {
 // Go's runtime, behind which stacks follow, a thousand lines of them.
 var fatal = [][]byte{[]byte("baton: "), []byte("panic: "), []byte("fatal error: "), []byte("runtime: ")}
 
-// prefix copies lines with a name before each. It returns the first fatal one, or else the last.
-func prefix(r io.Reader, name string, out io.Writer) (word string) {
+// prefix copies lines with a name before each. It returns the first fatal one, or else
+// the last.
+func prefix(r io.Reader, name string, out io.Writer) (word string, said bool) {
 	b := bufio.NewReaderSize(r, logLineMax)
-	for said := false; ; {
+	for {
 		line, err := b.ReadSlice('\n')
 		if line = bytes.TrimRight(line, "\r\n"); len(line) > 0 {
 			if !said {
@@ -102,7 +104,7 @@ func prefix(r io.Reader, name string, out io.Writer) (word string) {
 			fmt.Fprintf(out, "%s | %s\n", name, line)
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			return word
+			return word, said
 		}
 	}
 }
@@ -142,7 +144,7 @@ func (c *child) how() string {
 	switch {
 	case c.err == nil:
 		return "exit status 0"
-	case c.word == "":
+	case c.word == "", !c.said && !c.cmd.ProcessState.Exited(): // a signal has no last words
 		return c.err.Error()
 	}
 	return c.err.Error() + ": " + c.word

@@ -44,7 +44,7 @@ func (c Cut) Error() string {
 
 // Run serves until ctx ends, then drains: new requests are refused, live ones get
 // Times.Drain. It returns nil after a drain, a Cut when that time was over, ErrStopped when Now
-// was closed, and with each what workers found wrong when they were told to leave (F7).
+// was closed with requests still live, and with each what workers found wrong when they were told to leave (F7).
 func Run(ctx context.Context, c Config) error {
 	c.setDefaults()
 	if err := c.Check(); err != nil {
@@ -171,6 +171,16 @@ func (f *fleet) wait(ctx context.Context, l net.Listener, failed, served <-chan 
 	}
 }
 
+// hurried says whether somebody wants the end at once.
+func (f *fleet) hurried() bool {
+	select {
+	case <-f.Now:
+		return true
+	default:
+		return false
+	}
+}
+
 // drain lets live requests end. New ones are answered with 503 until the last is through.
 func (f *fleet) drain(server *http.Server) error {
 	f.Log.Info("draining: no new requests, live ones may end", "after", f.Times.Drain)
@@ -201,13 +211,11 @@ func (f *fleet) drain(server *http.Server) error {
 		live, _ = f.gateway.Live(short) // they may have ended in this moment
 	}
 	f.gateway.Close() // tells the clients of what is left
-	select {
-	case <-f.Now:
-		return ErrStopped
-	default:
-	}
-	if live == 0 {
+	switch {
+	case live == 0:
 		return nil
+	case f.hurried():
+		return ErrStopped
 	}
 	f.Log.Warn("requests were still live when the time to drain was over", "after", f.Times.Drain, "detail", live)
 	server.Shutdown(short) // for their last event

@@ -58,7 +58,10 @@ func TestAFleetAnswersRightThroughItsHandOff(t *testing.T) {
 }
 
 func TestAWorkerThatIsKilledComesBackUnderANewBoot(t *testing.T) {
-	r := launch(t, func(c *Config) { c.Times.Pause = time.Millisecond })
+	var log lockedBuffer
+	r := launch(t, func(c *Config) {
+		c.Times.Pause, c.Log = time.Millisecond, slog.New(slog.NewTextHandler(&log, nil))
+	})
 	rnd := rand.New(rand.NewPCG(3, 4))
 	p := recall.NewPrompt(rnd, 5)
 	for _, name := range []string{"decode-0", "prefill-0"} {
@@ -73,6 +76,30 @@ func TestAWorkerThatIsKilledComesBackUnderANewBoot(t *testing.T) {
 		turn := p.AskOne(rnd)
 		if got, status := r.ask(p, turn); got != turn.Answer {
 			t.Errorf("behind the death of %s: %d %q, want %q", name, status, got, turn.Answer)
+		}
+		// What it had logged last is not why it died.
+		if want := `msg="worker ended, it is started again" worker=` + name + ` detail="signal: killed" after=`; !strings.Contains(log.String(), want) {
+			t.Errorf("the log has no %s:\n%s", want, log.String())
+		}
+	}
+}
+
+// What a worker said before a signal ended it is why only if it is fatal: Go's runtime raises
+// SIGABRT behind its word.
+func TestTheLastWordOfAWorkerThatASignalEnded(t *testing.T) {
+	for said, want := range map[string]string{
+		"time=now level=INFO msg=ready":                   "signal: killed",
+		"fatal error: out of memory\n\ngoroutine 1":       "signal: killed: fatal error: out of memory",
+		"time=now level=INFO msg=ready\nbaton: no memory": "signal: killed: baton: no memory",
+	} {
+		cmd := exec.Command("sh", "-c", "echo '"+said+"' >&2; kill -9 $$")
+		c, err := start(cmd, "worker-0", io.Discard, func(int64, int64) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-c.exited
+		if got := c.how(); got != want {
+			t.Errorf("%q: %s, want %s", said, got, want)
 		}
 	}
 }
@@ -373,6 +400,25 @@ func TestTheSecondWishToEndIsObeyedAtOnce(t *testing.T) {
 	<-r.ended
 	if !done && !errors.Is(r.err, ErrStopped) {
 		t.Errorf("Run returned %v", r.err)
+	}
+}
+
+// With nothing live, the second wish cuts nothing: Run has no error, and no worker is blamed for
+// not having left.
+func TestTheSecondWishToAnIdleFleetIsNoFault(t *testing.T) {
+	var log lockedBuffer
+	r := launch(t, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	for _, name := range []string{"decode-0", "prefill-0"} { // they cannot leave by themselves
+		w, _ := r.worker(name)
+		if err := syscall.Kill(w.PID, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(r.now)
+	r.stop()
+	<-r.ended
+	if r.err != nil || strings.Contains(log.String(), "level=WARN") || strings.Count(log.String(), `level=INFO msg="worker was stopped at once"`) != 2 {
+		t.Errorf("%v:\n%s", r.err, log.String())
 	}
 }
 

@@ -121,7 +121,11 @@ func (s *stay) seeOff(ctx context.Context) {
 func (s *stay) dismiss() {
 	began := time.Now()
 	killed := s.child.leave(s.p.f.Times.Leave, s.p.f.Now)
-	if !s.last(killed) && killed {
+	switch bad := s.last(killed); {
+	case bad || !killed:
+	case s.p.f.hurried():
+		s.p.f.Log.Info("worker was stopped at once", "worker", s.p.name, "after", time.Since(began))
+	default:
 		s.p.f.Log.Warn("worker did not leave and was killed", "worker", s.p.name, "after", time.Since(began))
 	}
 }
