@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -135,7 +136,15 @@ func (d *download) fetch(ctx context.Context, part string, w io.Writer) error {
 			try, pause = 0, d.pause
 		}
 		var p permanent
-		if errors.As(err, &p) || try+1 >= triesMost {
+		most := triesMost
+		var lookup *net.DNSError
+		unknown := errors.As(err, &lookup)
+		if unknown && lookup.IsNotFound {
+			most = 2 // a name that is not there comes up where a machine wakes, and hardly elsewhere
+		}
+		if last := errors.As(err, &p) || try+1 >= most; last && unknown {
+			return fmt.Errorf("the hub is not reachable (%w); HF_ENDPOINT chooses another", lookup)
+		} else if last {
 			return err
 		}
 		if w != nil {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -324,5 +325,35 @@ func TestContentRange(t *testing.T) {
 		if got != want {
 			t.Errorf("%q is %q, want %q", s, got, want)
 		}
+	}
+}
+
+// A hub that no name server knows is tried once more, and the error says how to choose another.
+func TestAHubThatIsNotThereIsLeftSoon(t *testing.T) {
+	for name, r := range map[string]struct {
+		err   *net.DNSError
+		tries int
+	}{
+		"no such host":  {&net.DNSError{Err: "no such host", Name: "hub.invalid", IsNotFound: true}, 2},
+		"no nameserver": {&net.DNSError{Err: "server misbehaving", Name: "hub.invalid", IsTemporary: true}, triesMost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("HF_ENDPOINT", "http://hub.invalid")
+			d, err := newDownload([]string{"acme", "tiny", "config.json"}, "main")
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.pause = time.Microsecond
+			tries := 0
+			d.client.Transport = &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+				tries++
+				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: r.err}
+			}}
+			err = d.fetch(t.Context(), filepath.Join(t.TempDir(), "part"), io.Discard)
+			want := "the hub is not reachable (lookup hub.invalid: " + r.err.Err + "); HF_ENDPOINT chooses another"
+			if err == nil || err.Error() != want || tries != r.tries {
+				t.Errorf("after %d tries, want %d: %v", tries, r.tries, err)
+			}
+		})
 	}
 }

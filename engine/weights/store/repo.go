@@ -96,8 +96,12 @@ func (r *repo) resume() error {
 func presentDir(path string) bool { return present(filepath.Join(path, safetensors.ConfigName)) }
 
 func (r *repo) fetchAll(ctx context.Context) error {
-	for _, name := range repoNeeds {
-		if err := r.fetch(ctx, name); err != nil {
+	for i, name := range repoNeeds {
+		err := r.fetch(ctx, name)
+		if i == 0 && errors.Is(err, errNoFile) {
+			return fmt.Errorf("%w, or there is no such repository", err)
+		}
+		if err != nil {
 			return err
 		}
 	}

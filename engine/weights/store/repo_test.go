@@ -275,6 +275,7 @@ func TestBadDirectoriesAreRefused(t *testing.T) {
 		change func(files map[string]string)
 		want   string
 	}{
+		"no repository":  {func(f map[string]string) { clear(f) }, "/config.json), or there is no such repository"},
 		"no tokenizer":   {func(f map[string]string) { delete(f, "tokenizer.json") }, "tokenizer.json: the hub has no such file"},
 		"no weights":     {func(f map[string]string) { delete(f, index) }, "the hub has neither model.safetensors nor model.safetensors.index.json"},
 		"no index":       {func(f map[string]string) { f[index] = "{" }, index + ": unexpected end of JSON input"},
