@@ -30,6 +30,11 @@ func Engine(ctx context.Context, p Plan, progress io.Writer) ([]Result, error) {
 		return nil, err
 	}
 	defer c.Close()
+	for _, test := range p.Tests { // B2
+		if err := model.CheckBench(test, c.Config.Context); err != nil {
+			return nil, err
+		}
+	}
 	most := slices.Max(p.Threads)
 	if cpus := runtime.NumCPU(); most > cpus {
 		fmt.Fprintf(progress, "%d threads will wait for each other (CPUs: %d); the figure says little\n", most, cpus)

@@ -91,7 +91,7 @@ func TestBadFlagsAreRefusedByName(t *testing.T) {
 		{[]string{"serve", "--request-timeout", "0s"}, "--request-timeout 0s"},
 		{[]string{"serve", "--request-timeout", "9999h"}, "--request-timeout 9999h0m0s: want more than 0s, at most 168h0m0s"},
 		{[]string{"serve", "--unified", "2"}, "--unified=2"},
-		{[]string{"serve", "--unified", "--decode", "3"}, "--unified=1 beside --prefill 0 and --decode 3: choose one"},
+		{[]string{"serve", "--unified", "--decode", "3"}, "--unified and --decode exclude each other"},
 		{[]string{"serve", "--unified=0"}, "--unified=0: want at least 1"},
 		{[]string{"serve", "--listen", ""}, `--listen "" names no host: write 127.0.0.1:8000 for this machine alone, 0.0.0.0:8000 or [::]:8000`},
 		{[]string{"serve", "--listen", ":"}, `--listen ":" names no host`},
@@ -109,7 +109,7 @@ func TestBadFlagsAreRefusedByName(t *testing.T) {
 		{[]string{"worker", "--role", "cook"}, "cook"},
 		{[]string{"worker", "--role", "unified", "--max-queued-requests", "0"}, "--max-queued-requests 0: want 1 to 65536"},
 		{[]string{"worker", "--role", "unified", "--grace", "-1s"}, "grace: -1s; want 0 to 1h0m0s"},
-		{[]string{"worker", "--role", "unified", "--max-running", "0"}, "--max-running 0: want 1 to 4096"},
+		{[]string{"worker", "--role", "unified", "--max-batch", "0"}, "--max-batch 0: want 1 to 4096"},
 		{[]string{"worker", "--role", "unified", "--chunk-tokens", "0"}, "--chunk-tokens 0: want 16 to 16384"},
 		{[]string{"worker", "--role", "unified", "--http", ":9000"}, `--http ":9000" names no host`},
 		{[]string{"worker", "--role", "prefill", "--link", ""}, `--link "" names no host`},
@@ -126,6 +126,18 @@ func TestBadFlagsAreRefusedByName(t *testing.T) {
 		{[]string{"bench", "nosuch"}, `bench cannot measure "nosuch"; want engine`},
 		{[]string{"bench", "engine", "--repeat", "0"}, "repeat 0"},
 		{[]string{"bench", "engine", "--tests", "xx5"}, "xx5"},
+		{[]string{"bench", "engine", "--tests", "tg8,pp900000"}, "bench \"pp900000\", want ppN, tgN or tgNxB with N from 1 to "},
+		{[]string{"bench", "engine", "--batch", "1,x"}, "--batch 1,x: want whole numbers, as 1,2"},
+		{[]string{"bench", "engine", "--threads", "1,99999999999999999999"}, "--threads 1,99999999999999999999: want whole numbers, as 1,2"},
+		{[]string{"serve", "--unified=x"}, "--unified x: want a whole number"},
+		{[]string{"serve", "--kv-tokens", "99999999999999999999"}, "--kv-tokens 99999999999999999999: want a smaller number"},
+		{[]string{"serve", "--decode", ""}, "--decode \"\": want a whole number"},
+		{[]string{"serve", "--request-timeout", "5"}, "--request-timeout 5: want a time with its unit, as 5s"},
+		{[]string{"serve", "--request-timeout", "soon"}, "--request-timeout soon: want a time with its unit, as 5s"},
+		{[]string{"serve", "--request-timeout", "9999999h"}, "--request-timeout 9999999h: want a time with its unit, as 5s"},
+		{[]string{"serve", "--canary=maybe"}, "--canary maybe: want true or false"},
+		{[]string{"chat", "--temperature", "hot"}, "--temperature hot: want a number"},
+		{[]string{"serve", "--unified", "--prefill", "2"}, "--unified and --prefill exclude each other"},
 		{[]string{"nonsense"}, "nonsense"},
 	} {
 		if err := run(row.args...); err == nil || !strings.Contains(err.Error(), row.want) {
@@ -137,7 +149,7 @@ func TestBadFlagsAreRefusedByName(t *testing.T) {
 func TestWorkersGetWhatTheFleetWasGiven(t *testing.T) {
 	f := serveFlags{prefill: 1, decode: 1, threads: 3, model: "m.gguf", kv: "f32", level: "debug", batch: 5, running: 7, chunkTokens: 64, aheadTokens: 32, kvTokens: 99}
 	got := strings.Join(f.workerArgs("decode", "decode-0"), " ")
-	want := "worker --role decode --name decode-0 --model m.gguf --log-level debug --threads 3 --kv-tokens 99 --workers 2 --kv-dtype f32 --chunk-tokens 64 --ahead-tokens 32 --max-running 5 --max-queued-requests 7 --child"
+	want := "worker --role decode --name decode-0 --model m.gguf --log-level debug --threads 3 --kv-tokens 99 --workers 2 --kv-dtype f32 --chunk-tokens 64 --ahead-tokens 32 --max-batch 5 --max-queued-requests 7 --child"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

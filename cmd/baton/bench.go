@@ -40,8 +40,9 @@ func newBenchEngine() *cobra.Command {
 		Long: `Engine measures tokens per second without workers or network:
   ppN    computes a prompt of N tokens: how soon a first token comes
   tgN    generates N tokens one by one: how fast the rest follows
-Generation is measured with each --batch, the number of sequences that one step generates
-for: the figure counts the tokens of all, so it shows what serving many at once gains.
+  tgNxB  generates N tokens for each of B sequences at once
+tgN is measured with each --batch, the number of sequences that one step generates for,
+so --tests tg64 --batch 1,8 measures what --tests tg64,tg64x8 does: the figure counts the tokens of all, so it shows what serving many at once gains.
 Everything is measured with each of --threads.
 
 Each test runs --repeat times after one run to warm up; the median counts, and the table
@@ -64,7 +65,7 @@ second one ends at once.`,
 	fl.IntSliceVar(&p.Threads, "threads", bench.ThreadsDefault(), "engine threads; all tests are measured with each `N`")
 	fl.IntSliceVar(&p.Batches, "batch", []int{1}, "sequences that one step of tgN generates for; tgN is measured with each `N`")
 	fl.IntVar(&p.Repeat, "repeat", bench.RepeatDefault, "runs per test")
-	fl.StringSliceVar(&p.Tests, "tests", bench.TestsDefault(), "what to measure: ppN, tgN")
+	fl.StringSliceVar(&p.Tests, "tests", bench.TestsDefault(), "what to measure: ppN, tgN, tgNxB")
 	fl.BoolVar(&asJSON, "json", false, "print a JSON list")
 	return cmd
 }

@@ -86,10 +86,8 @@ var errStopped = errors.New("stopped")
 // run reads lines until the input ends or somebody leaves.
 func (c *chatSession) run(in io.Reader, out io.Writer) error {
 	kept := len(c.messages)
-	if c.person {
-		if err := c.greet(out); err != nil {
-			return err
-		}
+	if err := c.greet(out); err != nil {
+		return err
 	}
 	lines := newLineReader(in)
 	defer lines.close()
@@ -147,7 +145,7 @@ func left(err error, person bool) error {
 	return err
 }
 
-// greet says who answers and how to leave.
+// greet asks who answers, and tells a person, and how to leave.
 func (c *chatSession) greet(out io.Writer) error {
 	ctx, release := signal.NotifyContext(rootContext(), os.Interrupt)
 	defer release()
@@ -161,6 +159,9 @@ func (c *chatSession) greet(out io.Writer) error {
 	var models struct{ Data []struct{ ID string } }
 	if err := json.Unmarshal(body, &models); err != nil || len(models.Data) == 0 {
 		return fmt.Errorf("%s is no server of models: %s", c.url, strings.TrimSpace(string(body[:min(len(body), 200)])))
+	}
+	if !c.person {
+		return nil
 	}
 	_, err = fmt.Fprintf(out, "%s answers. Ctrl-C stops an answer; /exit or Ctrl-D leaves; /help says more.\n", models.Data[0].ID)
 	return err

@@ -95,10 +95,14 @@ func TestChatGreetsOnlyIfAServerOfModelsIsThere(t *testing.T) {
 	s := httptest.NewServer(says(200, "<html>"))
 	defer s.Close()
 	for url, want := range map[string]string{"http://127.0.0.1:1": "is `baton serve` running there?", s.URL: "is no server of models: <html>"} {
-		c := chatSession{url: url, person: true}
-		var out bytes.Buffer
-		if err := c.run(strings.NewReader("hi\n"), &out); err == nil || !strings.Contains(err.Error(), want) || out.Len() != 0 {
-			t.Errorf("%s: %v, %q", url, err, out.String())
+		for _, in := range []string{"hi\n", ""} { // also where nobody says anything
+			for _, person := range []bool{true, false} {
+				c := chatSession{url: url, person: person}
+				var out bytes.Buffer
+				if err := c.run(strings.NewReader(in), &out); err == nil || !strings.Contains(err.Error(), want) || out.Len() != 0 {
+					t.Errorf("%s, person %v, %q: %v, %q", url, person, in, err, out.String())
+				}
+			}
 		}
 	}
 }

@@ -77,7 +77,7 @@ so, and all serve on.
 
 Ctrl-C or SIGTERM once: new requests are refused, live ones may end (--drain-timeout).
 Twice: everything stops at once. Exit codes: 0 every request ended, 1 some did not in
---drain-timeout or something was wrong, 130 stopped at once.`,
+--drain-timeout or something was wrong, 130 stopped at once with requests still live.`,
 		Example: `  baton serve                                  # the embedded model, 1 prefill + 1 decode
   baton serve --model smollm2 --decode 2       # two decode workers
   baton serve --unified --threads 4            # one worker for both, for comparison
@@ -90,12 +90,13 @@ Twice: everything stops at once. Exit codes: 0 every request ended, 1 some did n
 			if f.unified < 1 && c.Flags().Changed("unified") {
 				return fmt.Errorf("--unified=%d: want at least 1; without it prefill and decode workers serve", f.unified)
 			}
-			// With unified workers the defaults of the others give way; what somebody chose does not.
-			if f.unified > 0 && !c.Flags().Changed("prefill") {
-				f.prefill = 0
-			}
-			if f.unified > 0 && !c.Flags().Changed("decode") {
-				f.decode = 0
+			if f.unified > 0 { // the defaults of the others give way; what somebody chose does not
+				for name, workers := range map[string]*int{"prefill": &f.prefill, "decode": &f.decode} {
+					if c.Flags().Changed(name) && *workers != 0 {
+						return fmt.Errorf("--unified and --%s exclude each other: unified workers do both", name)
+					}
+					*workers = 0
+				}
 			}
 			return f.run()
 		},
@@ -247,7 +248,7 @@ func (f *serveFlags) run() error {
 		Secret: secretEnv, Out: os.Stdout, Workers: out, Log: log, Now: now,
 		Command: func(role, name string) *exec.Cmd { return exec.Command(self, f.workerArgs(role, name)...) },
 		Times:   fleet.Times{Drain: f.drain},
-		Loading: (&loadingShown{w: os.Stderr}).say,
+		Loading: (&loadingShown{w: os.Stderr, expected: f.workers()}).say,
 		Gateway: gateway.Config{Model: f.modelName(opened.Name), Text: text, BodyBytes: f.bodyBytes, Keepalive: f.keepalive, Record: f.record,
 			Limits:  relay.Limits{MaxRunning: f.running, MaxQueued: queued},
 			Budgets: relay.Budgets{Total: f.timeout}},
@@ -282,7 +283,7 @@ func (f *serveFlags) workerArgs(role, name string) []string {
 	}
 	args := []string{"worker", "--role", role, "--name", name, "--model", f.model, "--log-level", f.level,
 		"--threads", strconv.Itoa(threads), "--kv-tokens", strconv.Itoa(f.kvTokens), "--workers", strconv.Itoa(f.workers()), "--kv-dtype", f.kv,
-		"--chunk-tokens", strconv.Itoa(f.chunkTokens), "--ahead-tokens", strconv.Itoa(f.aheadTokens), "--max-running", strconv.Itoa(f.batch),
+		"--chunk-tokens", strconv.Itoa(f.chunkTokens), "--ahead-tokens", strconv.Itoa(f.aheadTokens), "--max-batch", strconv.Itoa(f.batch),
 		// A worker holds at most what the gateway lets run; then only the gateway refuses.
 		"--max-queued-requests", strconv.Itoa(f.running), "--child"}
 	if f.noPrefixCache {

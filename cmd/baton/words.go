@@ -7,9 +7,11 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 )
 
@@ -37,6 +39,37 @@ func noArguments(c *cobra.Command, args []string) error {
 	return nil
 }
 
+// flagError says of a value that cannot be read what is wanted in its place.
+func flagError(err error) error {
+	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	want := "another value"
+	switch kind := bad.GetFlag().Value.Type(); {
+	case errors.Is(err, strconv.ErrRange) && !strings.HasSuffix(kind, "Slice"):
+		want = "a smaller number"
+	case strings.HasPrefix(kind, "int") && strings.HasSuffix(kind, "Slice"):
+		want = "whole numbers, as 1,2"
+	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):
+		want = "a whole number"
+	case strings.HasPrefix(kind, "float"):
+		want = "a number"
+	case kind == "bool":
+		want = "true or false"
+	case kind == "duration":
+		want = "a time with its unit, as 5s, 2m or 1h"
+		if v := bad.GetValue(); v != "" && strings.Trim(v, "0123456789") == "" {
+			want = "a time with its unit, as " + v + "s"
+		}
+	}
+	value := bad.GetValue()
+	if value == "" {
+		value = `""`
+	}
+	return fmt.Errorf("--%s %s: want %s", bad.GetFlag().Name, value, want)
+}
+
 // count writes a number with its noun.
 func count(n int, noun string) string {
 	if n == 1 {
@@ -61,7 +94,8 @@ func checkListen(flag, addr string) error {
 	return nil // what else may be wrong is said by whoever listens
 }
 
-// baseURL checks the address of a gateway and takes a last slash off.
+// baseURL checks the address of a gateway and takes a last slash off, and the /v1 by which clients
+// of OpenAI's API know it.
 func baseURL(flag string) (string, error) {
 	if !strings.Contains(flag, "://") {
 		return "", fmt.Errorf("--url %q: http:// is missing; write http://%s", flag, flag)
@@ -70,7 +104,7 @@ func baseURL(flag string) (string, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 		return "", fmt.Errorf("--url %q: want http://HOST:PORT, as %s", flag, urlDefault)
 	}
-	return strings.TrimRight(flag, "/"), nil
+	return strings.TrimRight(strings.TrimSuffix(strings.TrimRight(flag, "/"), "/v1"), "/"), nil
 }
 
 // unreachable says in words why a gateway did not answer.

@@ -58,6 +58,16 @@ func TestVersionSaysWhatItWasBuiltFrom(t *testing.T) {
 	}
 }
 
+// Who has the address by which clients of OpenAI's API know the gateway may give that.
+func TestTheAddressOfAGatewayMayHaveItsVersion(t *testing.T) {
+	for in, want := range map[string]string{"http://a:1/v1": "http://a:1", "http://a:1/v1/": "http://a:1", "http://a:1/": "http://a:1",
+		"https://a/b/v1": "https://a/b", "http://a:1/xv1": "http://a:1/xv1"} {
+		if got, err := baseURL(in); err != nil || got != want {
+			t.Errorf("%s is %s, %v, want %s", in, got, err, want)
+		}
+	}
+}
+
 // /dev/null is a character device, and nobody types there.
 func TestDevNullIsNoTerminal(t *testing.T) {
 	f, err := os.Open(os.DevNull)

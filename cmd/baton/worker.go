@@ -100,7 +100,7 @@ Twice: everything stops at once.`,
 	fl.IntVar(&c.Sizes.Threads, "threads", 0, "engine threads (default: one per core)")
 	fl.IntVar(&c.Sizes.KVTokens, "kv-tokens", 0, "tokens in the KV pool (default: from the memory that is free)")
 	fl.IntVar(&c.Sizes.Workers, "workers", worker.WorkersDefault, "workers on this machine, with this one, that share the memory that is free")
-	fl.IntVar(&c.Sizes.MaxRunning, "max-running", worker.RunningDefault, "rooms that compute at the same time")
+	fl.IntVar(&c.Sizes.MaxRunning, "max-batch", worker.RunningDefault, "rooms that compute at the same time")
 	fl.IntVar(&c.Sizes.MaxQueued, "max-queued-requests", worker.QueuedDefault, "rooms that may wait; more get 429")
 	fl.IntVar(&c.Sizes.ChunkTokens, "chunk-tokens", worker.ChunkDefault, "prompt tokens per engine step")
 	fl.IntVar(&c.Sizes.AheadTokens, "ahead-tokens", worker.AheadDefault, aheadHelp)
@@ -159,7 +159,7 @@ func noZero(z *worker.Sizes) error {
 	for _, flag := range []struct {
 		name       string
 		v, lo, max int
-	}{{"max-running", z.MaxRunning, 1, worker.RunningMax}, {"max-queued-requests", z.MaxQueued, 1, worker.QueuedMax},
+	}{{"max-batch", z.MaxRunning, 1, worker.RunningMax}, {"max-queued-requests", z.MaxQueued, 1, worker.QueuedMax},
 		{"chunk-tokens", z.ChunkTokens, room.BlockTokens, worker.ChunkMax}, {"ahead-tokens", z.AheadTokens, 1, worker.AheadMax}, {"workers", z.Workers, 1, worker.WorkersMax}} {
 		if flag.v == 0 {
 			return fmt.Errorf("--%s 0: want %d to %d", flag.name, flag.lo, flag.max)

@@ -139,7 +139,7 @@ func (s Sizes) check() error {
 			errs = append(errs, fmt.Errorf("worker: %s: %d; want %d to %d", name, v, lo, hi))
 		}
 	}
-	within("max running", s.MaxRunning, 1, RunningMax)
+	within("max batch", s.MaxRunning, 1, RunningMax)
 	within("max queued", s.MaxQueued, 1, QueuedMax)
 	within("chunk tokens", s.ChunkTokens, room.BlockTokens, ChunkMax)
 	within("ahead tokens", s.AheadTokens, 1, AheadMax)

@@ -22,7 +22,7 @@ func TestEveryLimitOfAConfigIsRefusedByName(t *testing.T) {
 		{func(c *Config) { c.Role = "router" }, "role"},
 		{func(c *Config) { c.Secret = []byte("short") }, "secret"},
 		{func(c *Config) { c.Grace = -1 }, "grace"},
-		{func(c *Config) { c.Sizes.MaxRunning = -1 }, "max running"},
+		{func(c *Config) { c.Sizes.MaxRunning = -1 }, "max batch"},
 		{func(c *Config) { c.Sizes.MaxQueued = QueuedMax + 1 }, "max queued"},
 		{func(c *Config) { c.Sizes.ChunkTokens = 17 }, "chunk tokens"},
 		{func(c *Config) { c.Sizes.ChunkTokens = 8 }, "chunk tokens"},
