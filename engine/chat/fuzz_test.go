@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode"
 
+	"baton/engine/chat/jinja"
 	"baton/engine/tokenizer"
 )
 
@@ -119,7 +120,8 @@ func FuzzTemplate(f *testing.F) {
 		}
 		tpl, err := New(src, tok)
 		if err != nil {
-			if !strings.HasPrefix(err.Error(), "chat: ") {
+			var broken *jinja.Broken
+			if !strings.HasPrefix(err.Error(), "chat: ") || errors.As(err, &broken) {
 				t.Fatalf("error %v", err)
 			}
 			return

@@ -37,6 +37,8 @@ var printing = []string{
 	"{{ x | replace('n', 'N') | lower | upper | lower }}{{ 'a'.join([x, x]) }}{{ x.split('e') | join('e') }}{{ x[::-1][::-1] }}{% for c in x %}{{ c }}{% endfor %}{{ x | list | join }}{{ x | batch(1) | map('first') | join }}",
 	"{% macro m(a) %}{{ a }}{{ caller() }}{% endmacro %}{% call m(x) %}{{ x }}{% endcall %}{% set y %}{{ x }}{% endset %}{{ y }}{% filter upper %}{{ x }}{% endfilter %}{% set ns = namespace(v='') %}{% for c in x %}{% set ns.v = ns.v + c %}{% endfor %}{{ ns.v }}",
 	"{{ {'<|': x, x: '<|end|>' | length} | tojson }}{{ [x] | string }}{{ x | indent(2) }}{{ x | center(50) }}{{ x | e }}{{ x | trim('x') }}{{ x | truncate(9) }}{{ x.partition('|') | join }}{{ x | string | safe ~ x | title }}{{ (x | safe) + '|>' }}",
+	"{% set c = custom | default({}) %}{{ dict(**c) }}{{ dict(a=1, **c) | tojson }}{% set ns = namespace(**c) %}{{ ns }}{% macro m() %}<|{{ kwargs.keys() | join('|><|') }}|>{{ kwargs }}{% endmacro %}{{ m(**c) }}{% if tools %}{{ m(**tools[0].function.parameters.properties) }}{% endif %}",
+	"{{ [1, 2, {'|>': 3}] | tojson(separators=(x, x), indent=x) }}{{ (x.replace('%', '') ~ '%%|>') % () }}{{ ('<|' ~ x ~ '|>') | capitalize }}{{ ('<|' + x + '|>') | title }}{{ ('<|' + x + '|>').swapcase().swapcase() }}{{ x.zfill(9) }}{{ ('<|' ~ x ~ '|>') | groupby(0) | list }}",
 	"{% for t in tools or [] %}{% for k, v in t.items() %}{{ k }}{{ v }}{% endfor %}{{ t.function.parameters | default({}) | dictsort | tojson(sort_keys=true, separators=(',', ':')) }}{{ t | items | list }}{% endfor %}{{ (tools or []) | map(attribute='function.name') | join('|') }}{{ (tools or []) | groupby('type') | map('first') | join('<|') }}",
 }
 

@@ -6,8 +6,7 @@
 
 Needs transformers and jinja2 (pip). A row holds the template's name, the conversation's, the
 variables as JSON, and the text, or the message of raise_exception, or that rendering fails.
-The tests compare each. Templates that are not in the tree are compared by
-TEMPLATES=DIR go test ./engine/chat/jinja, where DIR holds *.jinja and their renders.jsonl.gz.
+The tests compare each; tokens.py does the same for real models.
 """
 import datetime, glob, gzip, json, os, sys
 from jinja2 import TemplateError

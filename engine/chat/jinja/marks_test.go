@@ -233,3 +233,27 @@ func FuzzTemplate(f *testing.F) {
 		}
 	})
 }
+
+// TestWhatMixesOriginsIsMarkedToTheByte: what a client's format, separator or number gives is the
+// client's, what is around it is not.
+func TestWhatMixesOriginsIsMarkedToTheByte(t *testing.T) {
+	d := object(t, []byte(`{"f": "a%3d%%", "n": 7, "s": "x", "k": {"y": 1}, "yes": true}`))
+	for src, want := range map[string]string{ // client's bytes as c, others as -
+		"{{ f % 7 }}": "ccccc", "{{ 'a%3d%%' % n }}": "-ccc-", "{{ '%3s|' % s }}": "--c-", "{{ [1, 2] | tojson(separators=(s, ':')) }}": "--c--",
+		"{{ [1] | tojson(indent=s) }}": "--c---", "{{ dict(a=1, **k) | tojson }}": "---------ccc--c-", "{{ yes | abs }}{{ +yes }}{{ -yes }}": "cccc",
+		"{{ ('b' ~ s) | capitalize }}": "-c", "{{ ('%' ~ s).zfill(4) }}": "---c", "{{ (s ~ 'b') | center(6) }}": "--c---", "{{ n ** 2 }}{{ 2 ** n }}{{ n // 2 }}": "cccccc",
+	} {
+		tpl, err := Parse(src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := tpl.Render(d, plenty, then)
+		got := ""
+		for s, client := range out.Parts() {
+			got += strings.Repeat(map[bool]string{true: "c", false: "-"}[client], len(s))
+		}
+		if err != nil || got != want {
+			t.Errorf("%s: %q is %s, want %s, %v", src, out, got, want, err)
+		}
+	}
+}

@@ -113,16 +113,6 @@ func TestRendersAreThoseOfTransformers(t *testing.T) {
 	}
 }
 
-// TestTemplatesOfAFolder does the same for templates that are not in the tree.
-func TestTemplatesOfAFolder(t *testing.T) {
-	dir := os.Getenv("TEMPLATES")
-	if dir == "" {
-		t.Skip("TEMPLATES names no folder with templates and what tools/chat/oracle.py made of them")
-	}
-	same, all := compared(t, dir)
-	t.Logf("%d of %d are the same", same, all)
-}
-
 // textVars are what the small sources see; the same stand in tools/chat/oracle.py.
 func textVars(t testing.TB, messages []row) *Dict {
 	return object(t, messages[0].Vars)
