@@ -17,7 +17,7 @@
 // Invariants:
 //
 //	L1  every count and length of a parsed value is within the limits of limits.go
-//	L2  a Line is exactly one of: accepted, a piece, an end
+//	L2  a Line is exactly one of: accepted, a piece, waits, an end
 //	L3  a stream without an end is an error to its reader (ErrNoEnd), never a success
 //	L4  what AppendLine prints, ParseLine reads back equal; no float is infinite or not a number
 //	L5  a choice finishes once: no piece of it comes behind, and an end that is a success says the same

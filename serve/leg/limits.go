@@ -37,6 +37,8 @@ const (
 	PieceIDsMax = 4096
 	// ChoicesMax bounds the choices of one request; a worker's own bound may be lower.
 	ChoicesMax = 16
+	// ParamBytesMax bounds the name of a field.
+	ParamBytesMax = 64
 	// MessageBytesMax bounds the human sentence of an end.
 	MessageBytesMax = 4096
 )

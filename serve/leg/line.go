@@ -35,6 +35,7 @@ type End struct {
 	Cached       int        `json:"cached"`            // prompt tokens that were not computed for this request
 	Choices      []Choice   `json:"choices,omitempty"` // with N > 1, on a success of decode: Finish and Matched are empty, OutputTokens is the sum
 	Message      string     `json:"message,omitempty"`
+	Param        string     `json:"param,omitempty"` // with ClientError: what is wrong, by the names of sample.Params, or "tokens" or "n"
 }
 
 // Choice is how one of several choices ended.
@@ -175,6 +176,8 @@ func (e *End) validate() error {
 		return fmt.Errorf("leg: an end with %d prompt, %d output and %d cached tokens", e.PromptTokens, e.OutputTokens, e.Cached)
 	case len(e.Message) > MessageBytesMax:
 		return fmt.Errorf("leg: a message of %d bytes, at most %d", len(e.Message), MessageBytesMax)
+	case len(e.Param) > ParamBytesMax || !printable(e.Param) || e.Param != "" && e.Cause != room.ClientError:
+		return fmt.Errorf("leg: an end that names a param of %d bytes, want at most %d that are printable, and the cause client_error", len(e.Param), ParamBytesMax)
 	case len(e.Choices) > ChoicesMax:
 		return fmt.Errorf("leg: an end of %d choices, at most %d", len(e.Choices), ChoicesMax)
 	}

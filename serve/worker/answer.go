@@ -36,6 +36,7 @@ type entry struct {
 
 	fault   room.Cause // what is wrong with its side data, if it is not the transfer
 	why     string     // what a human should know about the end
+	param   string     // what the client has wrong, if it is its error
 	leaving bool       // the worker ended the room because it leaves; set before its end
 }
 
@@ -223,6 +224,9 @@ func (e *entry) output() (n int) {
 func (e *entry) end(o room.Outcome) *leg.End {
 	end := &leg.End{Outcome: o.Kind, Cause: o.Cause, PromptTokens: e.req.Prompt(), OutputTokens: e.output(),
 		Cached: min(e.cached, e.req.Prompt()), Message: leg.Shorten(e.why)}
+	if o.Cause == room.ClientError {
+		end.Param = e.param
+	}
 	if o.Kind != room.Success {
 		return end
 	}
@@ -248,8 +252,12 @@ func (e *entry) spare(m *observe.Metrics, tokens int) {
 // answerMax bounds what an answer holds for a gateway that does not read (W3), in lines and
 // alternatives: a token with 20 log-probabilities counts 21, each is about 100 bytes. It is one
 // second of the fastest stream (a small model makes ten thousand tokens a second), so that a
-// machine that is busy for a moment ends no room. The kernel's socket buffers come on top.
-const answerMax = 1 << 14
+// machine that is busy for a moment ends no room. The kernel's socket buffers come on top. Each choice
+// of a room has that much; there are at most room.BranchesMax, so answerMost is the bound of all.
+const (
+	answerMax  = 1 << 14
+	answerMost = answerMax * room.BranchesMax
+)
 
 // answer is what the loop has to say to one leg, until its HTTP goroutine takes it.
 type answer struct {

@@ -144,7 +144,8 @@ func (n *decodeNode) stepDone(j *job) decode.Event {
 			r.OK = false
 			n.w.unsound(p)
 		case p.dead:
-			r.Cause, p.entry.why = room.ClientError, whyDead
+			r.Cause = room.ClientError
+			p.entry.dead()
 		case p.generate:
 			n.w.computes = true
 			n.w.metrics.Output.Inc()
@@ -172,6 +173,24 @@ func (n *decodeNode) stepDone(j *job) decode.Event {
 // whyDead is said of a room whose next token may be none.
 const whyDead = "no token may follow: what the parameters allow (allowed_token_ids, logit_bias, bad_words, min_tokens) and the grammar leave none"
 
+// dead notes that no token may follow, and by which field first of all.
+func (e *entry) dead() {
+	p := &e.req.Params
+	e.why = whyDead
+	switch {
+	case p.Grammar != nil:
+		e.param = paramGrammar
+	case len(p.AllowedIDs) > 0:
+		e.param = "allowed_token_ids"
+	case len(p.Bad) > 0:
+		e.param = "bad_words"
+	case len(p.LogitBias) > 0:
+		e.param = "logit_bias"
+	default:
+		e.param = "min_tokens"
+	}
+}
+
 // keep takes the side data of a room's last chunk. What is wrong with it shows in begin.
 func (n *decodeNode) keep(id room.ID, side []byte) {
 	e := n.w.room(id) // a receiver is inside its blocks, so it has not ended
@@ -193,7 +212,8 @@ func (n *decodeNode) begin(id room.ID, choice int32) {
 	if e.first != nil {
 		c := e.first.Choices[choice].choice()
 		if c.ID == sample.NoToken {
-			ev.Cause, e.why = room.ClientError, whyDead
+			ev.Cause = room.ClientError
+			e.dead()
 		} else if p, ok := e.branches[choice].seq.Push(c); ok {
 			n.w.metrics.Output.Inc()
 			e.push(choice, c.ID, p)

@@ -242,6 +242,9 @@ func TestBadLegsAreRefusedByName(t *testing.T) {
 			if c.status != http.StatusBadRequest || !strings.Contains(c.end.Message, tt.want) {
 				t.Errorf("%s: status %d, %q; want 400 and %s", kind, c.status, c.end.Message, tt.want)
 			}
+			if by := c.end.Param; by != "" && !strings.HasPrefix(tt.want, by) || by == "" && (tt.want == "max_tokens" || tt.want == "temperature" || tt.want == "tokens[3]") {
+				t.Errorf("%s: the refusal about %s names %q", kind, tt.want, by)
+			}
 		}
 	}
 	resp, err := client.Post("http://"+p.HTTP()+"/leg/prefill", "application/json", strings.NewReader("{"))

@@ -382,8 +382,8 @@ func TestADeadEndEndsTheRoom(t *testing.T) {
 		pre, dec := both(t, p, d, q, p.Link())
 		solo := open(t, u, Decode, askFor(t, tpl, &f, 20))
 		for _, c := range []*call{dec, solo} {
-			if c.ended(room.ClientError); c.end.Message != whyDead {
-				t.Errorf("%s: %q", name, c.end.Message)
+			if c.ended(room.ClientError); c.end.Message != whyDead || c.end.Param != "allowed_token_ids" {
+				t.Errorf("%s: %q of %q", name, c.end.Message, c.end.Param)
 			}
 		}
 		within(t, "prefill's leg", pre.over)

@@ -76,22 +76,22 @@ func (w *Worker) serveLeg(rw http.ResponseWriter, r *http.Request) {
 	began := w.now()
 	req, cause, err := w.readLeg(rw, r)
 	if err != nil {
-		w.turnAway(rw, cause, err.Error())
+		w.turnAway(rw, cause, err)
 		return
 	}
 	select { // only now: a body that does not come holds nobody's place
 	case w.legs <- struct{}{}:
 		defer func() { <-w.legs }()
 	default:
-		w.turnAway(rw, room.Overload, "the worker "+w.name+" holds as many legs as it may")
+		w.turnAway(rw, room.Overload, errors.New("the worker "+w.name+" holds as many legs as it may"))
 		return
 	}
 	e, err := w.prepare(req)
 	if err != nil {
-		w.turnAway(rw, room.ClientError, err.Error())
+		w.turnAway(rw, room.ClientError, err)
 		return
 	}
-	e.began, e.answer = began, newAnswer(w.answerMax)
+	e.began, e.answer = began, newAnswer(min(w.answerMax*req.Choices(), answerMost))
 	if !w.send(w.node.request(e)) {
 		panic(http.ErrAbortHandler) // as if the process were gone already
 	}
@@ -125,7 +125,7 @@ func (w *Worker) prepare(r *leg.Request) (*entry, error) {
 		var err error
 		if g, err = w.grammar(r.Params.Grammar); err != nil {
 			w.metrics.Grammars.WithLabelValues("refused").Inc()
-			return nil, fmt.Errorf("worker: params: grammar: %w", err)
+			return nil, wrong{paramGrammar, fmt.Errorf("worker: params: grammar: %w", err)}
 		}
 		w.metrics.Grammars.WithLabelValues("ready").Inc()
 		w.metrics.GrammarWait.Observe((w.now() - began).Seconds())
@@ -145,9 +145,21 @@ func (w *Worker) grammar(s *grammar.Spec) (*grammar.Grammar, error) {
 	return w.grammars().Get(s)
 }
 
-func (w *Worker) turnAway(rw http.ResponseWriter, c room.Cause, why string) {
+// wrong is an error of a request with the name of what is wrong in it.
+type wrong struct {
+	param string // as leg.End has it
+	error
+}
+
+// paramGrammar is the form of an answer; only the gateway knows the client's name for it.
+const paramGrammar = "grammar"
+
+func (w *Worker) turnAway(rw http.ResponseWriter, c room.Cause, why error) {
 	w.metrics.Refused.WithLabelValues(c.String()).Inc()
-	e := leg.Refusal(c, why)
+	e := leg.Refusal(c, why.Error())
+	if named, ok := errors.AsType[wrong](why); ok && c == room.ClientError {
+		e.Param = named.param
+	}
 	w.log.Info("leg refused", "worker", w.name, "outcome", e.Outcome, "cause", e.Cause, "detail", e.Message)
 	reply(rw, e.Status(), e)
 }
@@ -155,19 +167,19 @@ func (w *Worker) turnAway(rw http.ResponseWriter, c room.Cause, why string) {
 // check holds what depends on the model and the role.
 func (w *Worker) check(r *leg.Request) error {
 	if param, message := r.Params.Validate(w.served.Vocab); param != "" {
-		return fmt.Errorf("worker: params: %s: %s", param, message)
+		return wrong{param, fmt.Errorf("worker: params: %s: %s", param, message)}
 	}
 	for i, t := range r.Tokens {
 		if int(t) >= w.served.Vocab {
-			return fmt.Errorf("worker: tokens[%d]: %d; the vocabulary has %d", i, t, w.served.Vocab)
+			return wrong{"tokens", fmt.Errorf("worker: tokens[%d]: %d; the vocabulary has %d", i, t, w.served.Vocab)}
 		}
 	}
 	if n := r.Prompt() + r.Params.MaxTokens; n > w.served.Context {
-		return fmt.Errorf("worker: prompt of %d and max_tokens of %d are %d tokens; this worker's context holds %d",
-			r.Prompt(), r.Params.MaxTokens, n, w.served.Context)
+		return wrong{"max_tokens", fmt.Errorf("worker: prompt of %d and max_tokens of %d are %d tokens; this worker's context holds %d",
+			r.Prompt(), r.Params.MaxTokens, n, w.served.Context)}
 	}
 	if most := w.choicesMax(); r.Choices() > most {
-		return fmt.Errorf("worker: n: %d choices; this worker makes at most %d of one prompt", r.Choices(), most)
+		return wrong{"n", fmt.Errorf("worker: n: %d choices; this worker makes at most %d of one prompt", r.Choices(), most)}
 	}
 	if r.Link != "" && w.cfg.Role != Decode {
 		return fmt.Errorf("worker: link: a %s worker does not dial; leave it empty", w.cfg.Role)

@@ -76,7 +76,7 @@ type Worker struct {
 	closing   sync.Once
 	closeErr  error
 	healthMax time.Duration
-	answerMax int // bound of one answer; tests make it small
+	answerMax int // bound of an answer of one choice; tests make it small
 }
 
 // compilingMax keeps grammars from taking more than one of the processors that are spare.
