@@ -22,6 +22,7 @@ type spoken struct {
 	called   bool          // a tool
 	finished bool          // how it ended was said
 	last     int32         // token
+	held     openai.Piece  // of hidden thoughts: tokens that may yet be some, with no text so far
 	thoughts int           // tokens of them, without the marks around
 }
 
@@ -56,7 +57,29 @@ func (s *spoken) hear(it *item) openai.Piece {
 	if before && s.parser.Thinking() {
 		s.thoughts += len(p.IDs)
 	}
+	if s.hidden {
+		s.hide(&p, before)
+	}
 	return p
+}
+
+// hide takes from a piece the tokens of thoughts that are not sent, and of the marks around them.
+// Where a token has no part of the text yet it waits for the next that has.
+func (s *spoken) hide(p *openai.Piece, before bool) {
+	h := &s.held
+	h.IDs, h.Logprobs = append(h.IDs, p.IDs...), append(h.Logprobs, p.Logprobs...)
+	p.IDs, p.Logprobs = nil, nil
+	switch {
+	case len(p.Deltas) > 0:
+		if before { // the mark that ended them; what came with its token did, too
+			last := len(h.IDs) - 1
+			h.IDs = h.IDs[max(last, 0):]
+			h.Logprobs = h.Logprobs[max(len(h.Logprobs)-1, 0):]
+		}
+		p.IDs, p.Logprobs, *h = h.IDs, h.Logprobs, openai.Piece{}
+	case before, s.parser.Thinking():
+		*h = openai.Piece{}
+	}
 }
 
 // part puts the parts of a text in its place.
@@ -77,6 +100,9 @@ func (c *clientRequest) finish(choice int, how leg.Choice) openai.Piece {
 	p := openai.Piece{Choice: choice, Finish: how.Finish, Matched: how.Matched}
 	if s.parser != nil {
 		s.part(&p, s.parser.Close())
+		if s.hidden && !s.parser.Thinking() {
+			p.IDs, p.Logprobs, s.held = s.held.IDs, s.held.Logprobs, openai.Piece{}
+		}
 	}
 	if s.called && p.Finish == openai.FinishStop {
 		p.Finish = openai.FinishCalls
@@ -110,8 +136,33 @@ func (c *clientRequest) heard(e *ending) *openai.Error {
 	if e.stopped {
 		err = unavailable("the server is shutting down")
 	}
+	if e.outcome.Cause == room.ClientError {
+		err.Param = c.paramOf(e.end.Param)
+	}
 	err.RequestID = rid(c.w)
 	return err
+}
+
+// paramOf is the client's name of what a worker calls by ours.
+func (c *clientRequest) paramOf(param string) string {
+	r := c.parsed
+	switch param {
+	case "grammar":
+		if r.FormatParam == "" {
+			return "tools"
+		}
+		return r.FormatParam
+	case "max_tokens":
+		if r.MaxTokensParam != "" {
+			return r.MaxTokensParam
+		}
+	case "tokens":
+		if r.Endpoint == openai.Chat {
+			return "messages"
+		}
+		return "prompt"
+	}
+	return param
 }
 
 // total is the usage of all choices.

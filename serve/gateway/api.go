@@ -121,6 +121,10 @@ func (g *Gateway) elsewhere(w http.ResponseWriter, r *http.Request) {
 // readBody reads a client's body to its end (W1), within a bound and a time. Its bytes count
 // until they are released.
 func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) (*door.Body, *openai.Error) {
+	if e := r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
+		return nil, &openai.Error{Status: http.StatusUnsupportedMediaType, Type: openai.TypeInvalid, Param: "Content-Encoding", Code: openai.CodeUnsupported,
+			Message: "Content-Encoding: " + strconv.Quote(e) + " is not read; send the body as it is, without it"}
+	}
 	body, err := g.bodies.Read(w, r, g.config.BodyBytes)
 	if err == nil {
 		return body, nil

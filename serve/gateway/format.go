@@ -59,6 +59,11 @@ func constrain(r *openai.Request, style reply.Style) *openai.Error {
 	if form == nil && !must || form != nil && !calls && !style.Thinks && !style.Open {
 		return nil // nothing is asked for, or it holds as it was read, and found good
 	}
+	if calls {
+		if err := checkTools(r, form); err != nil {
+			return err
+		}
+	}
 	var ways [][]grammar.Part // of which the answer takes one
 	spec, param := &grammar.Spec{Kind: grammar.KindSequence}, "tools"
 	if form != nil && !must {
@@ -72,6 +77,21 @@ func constrain(r *openai.Request, style reply.Style) *openai.Error {
 		return refusal(param, openai.CodeValue, message)
 	}
 	r.Params.Grammar = spec
+	return nil
+}
+
+// checkTools judges the schema of each tool that may be called by itself, so that what is wrong with
+// one is said of that one. Another form beside it says how loose schemas are.
+func checkTools(r *openai.Request, form *grammar.Spec) *openai.Error {
+	for i, t := range r.Tools {
+		if t.Parameters == nil || r.ToolUse == openai.ToolNamed && t.Name != r.ToolName {
+			continue
+		}
+		spec := grammar.Spec{Kind: grammar.KindSchema, Schema: t.Parameters, Loose: form != nil && form.Loose}
+		if message := spec.Validate(); message != "" {
+			return refusal(fmt.Sprintf("tools[%d].function.parameters", i), openai.CodeValue, fmt.Sprintf("of %q: %s", t.Name, strings.TrimPrefix(message, "json_schema: ")))
+		}
+	}
 	return nil
 }
 

@@ -62,7 +62,6 @@ func TestAFormHoldsForWhatIsSaid(t *testing.T) {
 		{hermes, required, `{"regex":"\n?"}]],"min":1,"max":8}]`},
 		{hermes, required + `,"parallel_tool_calls":false`, one + `]}]}`},
 		{hermes, regex + tools, `"parts":[{"any":[[{"regex":"a+"}],[{"any":[[{"text":"<tool_call>`},
-		{hermes, regex + named, `{"kind":"sequence","parts":[{"any":[` + one + `]}]}`}, // there is nothing else for the form to hold for
 		{thinks, named, `{"until":"</think>"}`},
 		{reply.Style{Calls: reply.Llama}, named, `{"text":"{\"name\": \"time\", \"parameters\": "}`},
 	} {
@@ -79,14 +78,31 @@ func TestAFormHoldsForWhatIsSaid(t *testing.T) {
 	for i := range openai.ToolsMax {
 		many = append(many, fmt.Sprintf(`{"type":"function","function":{"name":"f%d","parameters":{"type":"object"}}}`, i))
 	}
-	if got, err := constrained(t, thinks, regex+`,"tools":[`+strings.Join(many, ",")+`],"tool_choice":"required"`); err != nil || got == "" {
+	if got, err := constrained(t, thinks, `,"tools":[`+strings.Join(many, ",")+`],"tool_choice":"required"`); err != nil || got == "" {
 		t.Errorf("as many tools as there may be: %v", err)
 	}
 	if got, err := constrained(t, hermes, bad); err != nil || got != "" {
 		t.Errorf("a schema that need not be held is not judged: %s %v", got, err)
 	}
-	if _, err := constrained(t, hermes, bad+`,"tool_choice":"required"`); err == nil || err.Param != "tools" || !strings.Contains(err.Message, `"not"`) {
+	if _, err := constrained(t, hermes, bad+`,"tool_choice":"required"`); err == nil || err.Param != "tools[0].function.parameters" || !strings.Contains(err.Message, `"not"`) {
 		t.Errorf("a schema that cannot be held: %v", err)
+	}
+	// What is wrong with one tool is said of that one, and of no form beside it.
+	for inner, want := range map[string]string{`{"type":"object","properties":{"a":{"not":{}}}}`: `"not"`, `{"enum":[{"a":1}],"type":"string"}`: "", `false`: ""} {
+		if !strings.HasPrefix(inner, "{") { // parameters are an object; what nothing fits lies inside
+			inner = `{"type":"object","properties":{"a":false},"required":["a"]}`
+		}
+		second := `,"tools":[` + weatherTool + `,{"type":"function","function":{"name":"odd","parameters":` + inner + `}}]`
+		for _, how := range []string{`,"tool_choice":"required"`, `,"response_format":{"type":"json_object"}`} {
+			_, err := constrained(t, hermes, second+how)
+			if err == nil || err.Status != 400 || err.Param != "tools[1].function.parameters" || !strings.Contains(err.Message, want) || !strings.Contains(err.Message, `"odd"`) || strings.Contains(err.Message, "alternative") {
+				t.Errorf("%s%s: %v", inner, how, err)
+			}
+		}
+	}
+	// One that is not called is not judged.
+	if _, err := constrained(t, hermes, `,"tools":[`+weatherTool+`,{"type":"function","function":{"name":"odd","parameters":{"not":{}}}}],"tool_choice":{"type":"function","function":{"name":"weather"}}`); err != nil {
+		t.Errorf("the schema of a tool that is not called: %v", err)
 	}
 }
 

@@ -113,7 +113,7 @@ func (c *countingText) Prompt(text string, special bool) ([]int32, error) {
 }
 
 func (c *countingText) Chat(of chat.Conversation) (*chat.Prompt, error) {
-	ids, err := c.Prompt(fmt.Sprint(of.Messages), false)
+	ids, err := c.Prompt(fmt.Sprint(of.Messages, of.Tools, of.Documents), false)
 	return &chat.Prompt{IDs: ids}, err
 }
 
@@ -123,11 +123,16 @@ func TestATextThatCannotFitIsNotTokenised(t *testing.T) {
 	r := newRig(t, 1, func(c *Config) { c.Text = text })
 	long := strings.Repeat("x", 1001) // the context is 1000 and a token is a byte
 	for path, body := range map[string]string{
-		"/v1/completions":      `{"prompt":"` + long + `"}`,
-		"/v1/chat/completions": `{"messages":[{"role":"user","content":"` + long[:600] + `"},{"role":"user","content":"` + long[:600] + `"}]}`,
-		"/tokenize":            `{"prompt":"` + long + `"}`,
+		"/v1/completions":       `{"prompt":"` + long + `"}`,
+		"/v1/chat/completions":  `{"messages":[{"role":"user","content":"` + long[:600] + `"},{"role":"user","content":"` + long[:600] + `"}]}`,
+		"/tokenize":             `{"prompt":"` + long + `"}`,
+		"/v1/chat/completions?": `{"messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f","description":"` + long + `"}}]}`,
+		"/tokenize?":            `{"messages":[{"role":"user","content":"x"}],"documents":[{"text":"` + long + `"}]}`,
 	} {
 		a := r.post(path, body)
+		if want := map[string]string{"/v1/chat/completions?": "tools", "/tokenize?": "documents"}[path]; want != "" && !strings.Contains(a.body, `"param":"`+want+`"`) {
+			t.Errorf("%s: %s, want %s named", path, a.body, want)
+		}
 		if _, code := a.terminal(); a.status != 400 || code != openai.CodeContext {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}

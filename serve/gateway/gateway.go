@@ -28,7 +28,7 @@ type Config struct {
 	Limits      relay.Limits
 	Budgets     relay.Budgets
 	BodyBytes   int64         // bound of a request body
-	ClientBytes int           // bound of what waits for one slow client
+	ClientBytes int           // bound of what waits for one slow client, for each choice that it asked for
 	Keepalive   time.Duration // silence of a stream after which a comment is sent; negative: never
 	Log         *slog.Logger
 	Record      string // a directory for a trace of all that the core is told and wants (package recorder); "": none
@@ -51,7 +51,8 @@ const (
 	retryHint       = time.Second        // Retry-After: a worker is back within a second or two
 	retryMax        = time.Minute        // Retry-After: who is told more has gone elsewhere
 	ridBytesMax     = 128                // of a client's X-Request-Id; a UUID has 36
-	clientBytesMax  = 256 << 10          // waiting for a slow client: minutes of tokens
+	clientBytesMax  = 256 << 10          // waiting for a slow client, for each of its choices: minutes of tokens, seconds with 20 alternatives each
+	clientBytesMost = 32 << 20           // and for all of them together: as many prompts and choices as a request may have
 	inboxLen        = 1024               // events on their way to the loop; senders wait beyond it
 	inspectBytesMax = 16 << 20           // of a worker's answer: 4,096 rooms of 4 KiB
 	timeoutMax      = 24 * 7 * time.Hour // what a leg can carry

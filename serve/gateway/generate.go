@@ -106,7 +106,8 @@ func (g *Gateway) accept(e openai.Endpoint, w http.ResponseWriter, r *http.Reque
 // prompts returns the token ids of every prompt, checked against what the workers can take.
 func (g *Gateway) prompts(r *openai.Request, has openai.Capacity) ([][]int32, reply.Style, *openai.Error) {
 	if r.Endpoint == openai.Chat {
-		if err := g.checkText("messages", openai.Words(&r.Chat), has.Context); err != nil {
+		field, bytes := openai.Words(&r.Chat)
+		if err := g.checkText(field, bytes, has.Context); err != nil {
 			return nil, reply.Style{}, err
 		}
 		p, err := g.conversation(r.Chat)
@@ -116,7 +117,6 @@ func (g *Gateway) prompts(r *openai.Request, has openai.Capacity) ([][]int32, re
 		return [][]int32{p.IDs}, p.Reply, r.CheckContext(len(p.IDs), has)
 	}
 	all := make([][]int32, len(r.Prompts))
-	longest := 0
 	for i, p := range r.Prompts {
 		all[i] = p.Tokens
 		if p.Tokens == nil {
@@ -129,12 +129,12 @@ func (g *Gateway) prompts(r *openai.Request, has openai.Capacity) ([][]int32, re
 			}
 			all[i] = ids
 		}
-		if len(all[i]) == 0 {
-			return nil, reply.Style{}, r.CheckContext(0, has)
+		// Each of them: what choices leave for an answer does not shrink with every token of a prompt.
+		if err := r.CheckContext(len(all[i]), has); err != nil {
+			return nil, reply.Style{}, err
 		}
-		longest = max(longest, len(all[i]))
 	}
-	return all, reply.Style{}, r.CheckContext(longest, has)
+	return all, reply.Style{}, nil
 }
 
 // checkText refuses a text that cannot fit into the context whatever its tokens are, before it
@@ -183,7 +183,7 @@ func (g *Gateway) conversation(c chat.Conversation) (*chat.Prompt, *openai.Error
 
 func (g *Gateway) newRequest(w http.ResponseWriter, parsed *openai.Request, prompts [][]int32, style reply.Style) *clientRequest {
 	c := &clientRequest{g: g, w: w, control: http.NewResponseController(w), parsed: parsed, style: style,
-		inbox: newInbox(g.config.ClientBytes), arrived: g.clock()}
+		inbox: newInbox(clientBytes(g.config.ClientBytes, len(prompts)*parsed.N)), arrived: g.clock()}
 	id := "chatcmpl-"
 	if parsed.Endpoint == openai.Completion {
 		id = "cmpl-"
@@ -204,6 +204,10 @@ func (g *Gateway) newRequest(w http.ResponseWriter, parsed *openai.Request, prom
 	}
 	return c
 }
+
+// clientBytes bounds what waits for a client that asked for so many choices: what one may have waiting
+// for each, up to a ceiling.
+func clientBytes(each, choices int) int { return max(each, min(each*choices, clientBytesMost)) }
 
 func (c *clientRequest) submit(b relay.Budgets) bool {
 	for _, one := range c.calls {

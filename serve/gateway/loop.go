@@ -271,6 +271,7 @@ func (l *loop) open(e *relay.Effect) {
 	m.load++
 	req := &leg.Request{RID: c.rid, Room: e.Room, Tokens: c.tokens, Params: c.request.parsed.Params, Salt: c.request.parsed.CacheSalt, PinMS: c.request.parsed.CachePin.Milliseconds(),
 		LeftMS: max((c.deadline - l.now).Milliseconds(), 1)}
+	req.Params.Choice += uint32(c.first) // the prompts of a request draw apart, as its choices do
 	if e.Leg == relay.Decode {
 		req.Link = c.link
 	}

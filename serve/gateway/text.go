@@ -117,7 +117,7 @@ func (g *Gateway) tokenize(w http.ResponseWriter, r *http.Request) {
 	text, context := g.config.Text, g.status.Load().capacity.Context
 	field, bytes := "prompt", len(req.Prompt)
 	if req.Chat != nil {
-		field, bytes = "messages", openai.Words(req.Chat)
+		field, bytes = openai.Words(req.Chat)
 	}
 	if err := g.checkText(field, bytes, context); err != nil {
 		g.refuse(w, err)

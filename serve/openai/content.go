@@ -37,6 +37,13 @@ func readMessages(o *object) []chat.Message {
 	return msgs
 }
 
+// elsewhere refuses the field that says what the other endpoint has to read.
+func (o *object) elsewhere(name, here string) {
+	if v, ok := o.raw(name); ok && !asksForNothing(v, []string{`""`, "[]"}) {
+		o.bad(name, CodeUnsupported, "not read here; send %s", here)
+	}
+}
+
 // readMessage reads one message. A tool's that does not say which tool it is takes the name from
 // the call that it answers, as called has it.
 func readMessage(o *object, called map[string]string) (m chat.Message) {

@@ -25,6 +25,9 @@ func readObject(body []byte) (*object, *Error) {
 	case !utf8.Valid(body):
 		return nil, invalid("", CodeJSON, "the request body is not valid UTF-8")
 	case !json.Valid(body):
+		if name, literal := noNumber(body); literal != "" {
+			return nil, invalid(name, CodeJSON, "%s: %s is no number of JSON; want a finite one", name, literal)
+		}
 		var nothing json.RawMessage
 		return nil, invalid("", CodeJSON, "the request body is not JSON: %v", json.Unmarshal(body, &nothing))
 	case first(body) != '{':
@@ -35,6 +38,41 @@ func readObject(body []byte) (*object, *Error) {
 		return nil, invalid("", CodeValue, "the request body has more than %d fields", FieldsMax)
 	}
 	return &object{fields: fields}, nil
+}
+
+// noNumber finds what some clients write for a number that is none, where that alone keeps a body
+// from being JSON, and the field of the body that it stands in.
+func noNumber(body []byte) (field, literal string) {
+	fixed := bytes.Clone(body)
+	at := -1
+	for i := 0; i < len(fixed); {
+		if fixed[i] == '"' {
+			i = skipString(fixed, i)
+			continue
+		}
+		for _, word := range [...]string{"-Infinity", "Infinity", "NaN"} {
+			if bytes.HasPrefix(fixed[i:], []byte(word)) {
+				if at < 0 {
+					at, literal = i, word
+				}
+				for k := range len(word) {
+					fixed[i+k] = ' '
+				}
+				fixed[i] = '0'
+			}
+		}
+		i++
+	}
+	if at < 0 || !json.Valid(fixed) || first(fixed) != '{' {
+		return "", ""
+	}
+	for i := skipSpace(fixed, skipSpace(fixed, 0)+1); i < at; { // as walkObject does
+		end := skipString(fixed, i)
+		json.Unmarshal(fixed[i:end], &field) // a string, as the whole is JSON now
+		i = skipValue(fixed, skipSpace(fixed, skipSpace(fixed, end)+1))
+		i = skipSpace(fixed, skipSpace(fixed, i)+1)
+	}
+	return field, literal
 }
 
 func (o *object) fail(e *Error) {
@@ -141,6 +179,9 @@ func (o *object) integer(name string, lo, hi int64) (n int64, ok bool) {
 // parseInt reads 16 and also 16.0, which some clients print, but nothing that was rounded.
 func parseInt(v []byte) (int64, bool) {
 	v = bytes.TrimSpace(v)
+	if isNull(v) {
+		return 0, false
+	}
 	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
 		return n, true
 	}

@@ -42,6 +42,13 @@ func readFormat(o *object, r *Request) {
 			o.bad(f.name, CodeValue, "%s", strings.TrimPrefix(message, f.name+": "))
 		}
 	}
+	if r.FormatParam != "" && r.ToolUse >= ToolRequired {
+		how := "required"
+		if r.ToolUse == ToolNamed {
+			how = "that names a function"
+		}
+		o.bad(r.FormatParam, CodeValue, "not together with tool_choice %s: a call has the form of its tool", how)
+	}
 }
 
 // readResponseFormat reads {"type":"text"}, {"type":"json_object"} or

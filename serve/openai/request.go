@@ -84,7 +84,9 @@ func Parse(e Endpoint, body []byte, lim Limits) (*Request, *Error) {
 	if e == Chat {
 		readConversation(o, r)
 		readThoughts(o, r)
+		o.elsewhere("prompt", "messages")
 	} else {
+		o.elsewhere("messages", "prompt")
 		r.Prompts = readPrompts(o, lim)
 		r.Echo = o.bool("echo", false)
 	}
@@ -206,7 +208,7 @@ func readLogitBias(o *object, lim Limits) []sample.Bias {
 		var add float64
 		id, err := strconv.ParseInt(key, 10, 32)
 		switch {
-		case err != nil:
+		case err != nil, strconv.FormatInt(id, 10) != key: // two keys would be one token
 			o.bad(name, CodeValue, "%q is not a token id", cut(key))
 		case id < 0 || int(id) >= lim.Vocab:
 			o.bad(name, CodeValue, "token id %d is not between 0 and %d", id, lim.Vocab-1)

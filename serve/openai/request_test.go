@@ -107,6 +107,23 @@ func TestEveryBadValueIsRefusedWithItsName(t *testing.T) {
 		{Completion, `{"prompt":[true]}`, "prompt", CodeType},
 		{Completion, `{"prompt":[` + strings.Repeat(`"a",`, PromptsMax) + `"a"]}`, "prompt", CodeValue},
 		{Completion, textBody(`,"suffix":"x"`), "suffix", CodeUnsupported},
+		{Completion, `{"prompt":[1,null]}`, "prompt", CodeType},
+		{Completion, `{"prompt":[[1,null]]}`, "prompt", CodeType},
+		{Completion, `{"prompt":[null]}`, "prompt", CodeType},
+		{Chat, chatBody(`,"stop_token_ids":[null]`), "stop_token_ids", CodeType},
+		{Chat, chatBody(`,"allowed_token_ids":[1,null]`), "allowed_token_ids", CodeType},
+		{Completion, textBody(`,"messages":[{"role":"user","content":"x"}]`), "messages", CodeUnsupported},
+		{Chat, chatBody(`,"prompt":"x"`), "prompt", CodeUnsupported},
+		{Completion, textBody(`,"tools":[` + function + `]`), "tools", CodeUnsupported},
+		{Completion, textBody(`,"chat_template_kwargs":{"enable_thinking":false}`), "chat_template_kwargs", CodeUnsupported},
+		{Completion, textBody(`,"continue_final_message":true`), "continue_final_message", CodeUnsupported},
+		{Chat, chatBody(`,"temperature":NaN`), "temperature", CodeJSON},
+		{Chat, chatBody(`,"logit_bias":{"5":-Infinity},"top_p":NaN`), "logit_bias", CodeJSON},
+		{Chat, `{"top_p":Infinity}`, "top_p", CodeJSON},
+		{Chat, `{"messages":"NaN",}`, "", CodeJSON},
+		{Chat, `{"messages":NaN`, "", CodeJSON},
+		{Chat, chatBody(`,"response_format":{"type":"json_object"},"tools":[` + function + `],"tool_choice":"required"`), "response_format", CodeValue},
+		{Chat, chatBody(`,"regex":"a","tools":[` + function + `],"tool_choice":{"type":"function","function":{"name":"f"}}`), "regex", CodeValue},
 		{Chat, chatBody(`,"cache_salt":7`), "cache_salt", CodeType},
 		{Chat, chatBody(`,"cache_pin":"60"`), "cache_pin", CodeType},
 		{Chat, chatBody(`,"cache_pin":-1`), "cache_pin", CodeValue},
@@ -228,6 +245,34 @@ func TestThePromptAndTheAnswerFitIntoTheContext(t *testing.T) {
 	}
 }
 
+// What is most of a text that is too long is blamed for it, and not what stands beside.
+func TestTheLongestPartOfAConversationIsNamed(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	for more, want := range map[string]string{
+		``: "messages",
+		`,"tools":[{"type":"function","function":{"name":"f","description":"` + long + `"}}]`: "tools",
+		`,"documents":[{"text":"` + long + `"}]`:                                              "documents",
+		`,"chat_template_kwargs":{"a":"` + long + `"}`:                                        "chat_template_kwargs",
+	} {
+		r, err := Parse(Chat, []byte(chatBody(more)), lim)
+		if err != nil {
+			t.Fatal(err)
+		}
+		field, n := Words(&r.Chat)
+		if field != want || (n > 1000) != (want != "messages") || n > 1200 {
+			t.Errorf("%.40s: %d bytes, most of %s", more, n, field)
+		}
+		if err := r.CheckContext(100, Capacity{Context: 100}); param(err) != want {
+			t.Errorf("%.40s: blames %q", more, param(err))
+		}
+	}
+	for v, want := range map[string]int{`{ "a" : "b c" ,` + "\n" + ` "d":[1, 2]}`: len(`{"a":"b c","d":[1,2]}`), `"\u0041\n\"x"`: len(`"AnXx"`)} {
+		if got := printed([]byte(v)); got != want {
+			t.Errorf("%s: %d bytes as it is printed, want %d", v, got, want)
+		}
+	}
+}
+
 func param(e *Error) string {
 	if e == nil {
 		return ""
@@ -251,7 +296,7 @@ func TestTokenizeRequests(t *testing.T) {
 			t.Errorf("tokenize %s: %v, want param %q", body, err, want)
 		}
 	}
-	for body, want := range map[string]string{`{"tokens":[1,2]}`: "", `{"tokens":[]}`: "", `{}`: "tokens", `{"tokens":[1000]}`: "tokens", `{"tokens":"x"}`: "tokens"} {
+	for body, want := range map[string]string{`{"tokens":[1,2]}`: "", `{"tokens":[]}`: "", `{}`: "tokens", `{"tokens":[1000]}`: "tokens", `{"tokens":"x"}`: "tokens", `{"tokens":[1,null]}`: "tokens"} {
 		if _, err := ParseDetokenize([]byte(body), lim); param(err) != want {
 			t.Errorf("detokenize %s: %v, want param %q", body, err, want)
 		}

@@ -116,11 +116,11 @@ type Capacity struct {
 
 // CheckContext refuses a prompt that with max tokens does not fit into the context, or not with
 // all of its choices into a worker's memory, and gives a request that named no maximum what is
-// left. prompt is the longest one's tokens.
+// left. prompt is its tokens; each prompt of a request is to be checked.
 func (r *Request) CheckContext(prompt int, has Capacity) *Error {
 	field := "prompt"
 	if r.Endpoint == Chat {
-		field = "messages"
+		field, _ = Words(&r.Chat)
 	}
 	switch {
 	case prompt == 0:

@@ -15,7 +15,6 @@ import (
 type Tool struct {
 	Name       string
 	Parameters json.RawMessage // JSON schema of its arguments; nil: none was given
-	Strict     bool            // asks for arguments of exactly that schema; see ToolUse
 }
 
 // ToolUse says whether the model has to call a tool.
@@ -111,7 +110,7 @@ func readTool(o *object) (t Tool) {
 		}
 		t.Parameters = bytes.Clone(v)
 	}
-	t.Strict = f.bool("strict", false)
+	f.bool("strict", false) // its type is checked; with auto the model is free all the same
 	o.took(f)
 	return t
 }
@@ -243,13 +242,60 @@ func withField(v []byte, name, value string) []byte {
 	return append(out, v[1:]...)
 }
 
-// Words are the bytes of a conversation that become tokens.
-func Words(c *chat.Conversation) (n int) {
+// Words are the bytes of a conversation that become tokens, and the field that most of them are of.
+func Words(c *chat.Conversation) (field string, n int) {
 	for i := range c.Messages {
 		m := &c.Messages[i]
 		n += len(m.Content) + len(m.Name) + len(m.Reasoning) + len(m.ToolCallID)
 		for _, call := range m.ToolCalls {
 			n += len(call.ID) + len(call.Name) + len(call.Arguments)
+		}
+	}
+	field, most := "messages", n
+	for _, other := range []struct {
+		field string
+		of    []json.RawMessage
+	}{{"tools", c.Tools}, {"documents", c.Documents}, {"chat_template_kwargs", []json.RawMessage{c.Kwargs}}} {
+		size := 0
+		for _, v := range other.of {
+			size += printed(v)
+		}
+		if n += size; size > most {
+			field, most = other.field, size
+		}
+	}
+	return field, n
+}
+
+// printed counts the bytes of JSON as a template prints it at the shortest: without white space, and
+// an escape is one.
+func printed(v []byte) (n int) {
+	for i := 0; i < len(v); n++ {
+		switch v[i] {
+		case ' ', '\t', '\n', '\r':
+			i++
+			n--
+		case '"':
+			end := skipString(v, i)
+			n += written(v[i:end]) - 1
+			i = end
+		default:
+			i++
+		}
+	}
+	return n
+}
+
+// written counts the bytes of a string with its quotes, an escape as one.
+func written(s []byte) (n int) {
+	for i := 0; i < len(s); n++ {
+		switch {
+		case s[i] != '\\' || i+1 == len(s):
+			i++
+		case s[i+1] == 'u':
+			i += 6
+		default:
+			i += 2
 		}
 	}
 	return n

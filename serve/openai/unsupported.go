@@ -38,6 +38,23 @@ var unsupported = []struct {
 	{"priority", []string{"0"}, ""},
 	{"max_completion_tokens", []string{}, "completion"},
 	{"top_logprobs", []string{"0"}, "completion"},
+	{"truncate_prompt_tokens", []string{}, ""},
+	{"return_tokens_as_token_ids", []string{"false"}, ""},
+	{"stop_regex", []string{`""`, "[]"}, ""},
+	{"custom_logit_processor", []string{`""`}, ""},
+	{"verbosity", []string{`"medium"`}, ""},
+	{"repetition_detection", []string{}, ""},
+	// Of a conversation, which a completion is none: its text is all there is, and thoughts are in it.
+	{"tools", []string{"[]"}, "completion"},
+	{"tool_choice", []string{`"none"`, `"auto"`}, "completion"},
+	{"parallel_tool_calls", []string{"true", "false"}, "completion"},
+	{"reasoning_effort", []string{}, "completion"},
+	{"chat_template_kwargs", []string{"{}"}, "completion"},
+	{"include_reasoning", []string{"true"}, "completion"},
+	{"separate_reasoning", []string{"false", "true"}, "completion"},
+	{"add_generation_prompt", []string{"false", "true"}, "completion"},
+	{"continue_final_message", []string{"false"}, "completion"},
+	{"documents", []string{"[]"}, "completion"},
 }
 
 // handOffFields are the fields that pass between a gateway and its workers. From a client they
