@@ -3,6 +3,7 @@ package chat
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"baton/engine/chat/jinja"
 	"baton/engine/chat/reply"
@@ -134,6 +135,24 @@ func (t *Template) Prompt(c Conversation) (*Prompt, error) {
 		p.IDs = append([]int32{t.tok.BOS()}, p.IDs...)
 	}
 	return p, nil
+}
+
+// CheckDocuments is a *Refused if the template leaves a conversation's documents out: Prompt does,
+// too, as apply_chat_template does (C4), and whoever sent them would never know.
+func (t *Template) CheckDocuments(c Conversation) error {
+	if len(c.Documents) == 0 {
+		return nil
+	}
+	if c.Now.IsZero() {
+		c.Now = time.Now() // of both
+	}
+	with, err := t.render(c)
+	c.Documents = nil
+	without, err2 := t.render(c)
+	if err == nil && err2 == nil && without.String() == with.String() { // errors are Prompt's to say
+		return refuseField("documents", "this model's template prints no documents; put them into a message")
+	}
+	return nil
 }
 
 // encode encodes what is the template's own with special tokens, and what a client brought

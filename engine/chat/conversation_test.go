@@ -202,3 +202,23 @@ func TestBadPartsOfConversationsAreTheClientsError(t *testing.T) {
 		}
 	}
 }
+
+// Documents that a template does not print are refused, and those that it prints are not.
+func TestDocumentsThatNobodyReadsAreRefused(t *testing.T) {
+	hello := []Message{{Role: "user", Content: "a"}}
+	docs := []json.RawMessage{[]byte(`{"title":"a","text":"b"}`)}
+	for _, name := range names {
+		tpl := template(t, name, vocabulary(t))
+		err := tpl.CheckDocuments(Conversation{Messages: hello, Documents: docs})
+		refused, is := errors.AsType[*Refused](err)
+		if reads := name == "opening"; is == reads || err == nil != reads || is && refused.Field != "documents" {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := tpl.CheckDocuments(Conversation{Messages: hello}); err != nil {
+			t.Errorf("%s, without any: %v", name, err)
+		}
+		if err := tpl.CheckDocuments(Conversation{Documents: docs}); err != nil { // that is Prompt's to say
+			t.Errorf("%s, no messages: %v", name, err)
+		}
+	}
+}

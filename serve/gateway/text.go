@@ -60,6 +60,9 @@ func (t *ModelText) Chat(c chat.Conversation) (*chat.Prompt, error) {
 	if t.chat == nil {
 		return nil, errNoTemplate
 	}
+	if err := t.chat.CheckDocuments(c); err != nil {
+		return nil, err
+	}
 	return t.chat.Prompt(c)
 }
 

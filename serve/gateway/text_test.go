@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"testing"
@@ -52,6 +53,15 @@ func TestOnlyARawPromptNamesSpecialTokens(t *testing.T) {
 	}
 	if count(sly.IDs) != count(plain.IDs) {
 		t.Errorf("a content brought %d ends of turn, the template alone brings %d", count(sly.IDs), count(plain.IDs))
+	}
+}
+
+func TestDocumentsThatTheTemplateDoesNotPrintAreRefused(t *testing.T) {
+	c := said("x")
+	c.Documents = []json.RawMessage{[]byte(`{"text":"b"}`)}
+	_, err := recallText(t).Chat(c)
+	if refused, ok := errors.AsType[*chat.Refused](err); !ok || refused.Field != "documents" {
+		t.Errorf("error %v, want documents refused", err)
 	}
 }
 
