@@ -112,26 +112,26 @@ func otherwise(_ *run, v Value, a arguments) (Value, error) {
 	return v, nil
 }
 
-func first(r *run, v Value, _ arguments) (Value, error) {
-	items, err := r.items(v)
-	if err != nil || len(items) > 0 {
-		if err != nil {
-			return nil, err
-		}
-		return items[0], nil
-	}
-	return undef{"No first item, sequence was empty."}, nil
-}
+func first(r *run, v Value, _ arguments) (Value, error) { return r.end(v, "first", 0) }
 
-func last(r *run, v Value, _ arguments) (Value, error) {
-	items, err := r.items(v)
-	if err != nil || len(items) > 0 {
-		if err != nil {
-			return nil, err
-		}
-		return items[len(items)-1], nil
+func last(r *run, v Value, _ arguments) (Value, error) { return r.end(v, "last", -1) }
+
+// end is the item at the begin or the end. Of a text it is cut out, not all of its characters made.
+func (r *run) end(v Value, which string, at int64) (Value, error) {
+	if t, ok := v.(Text); ok && t.s != "" {
+		return r.item(t, integer{v: at})
 	}
-	return undef{"No last item, sequence was empty."}, nil
+	items, err := r.items(v)
+	if err != nil {
+		return nil, err
+	}
+	if len(items) == 0 {
+		return undef{fmt.Sprintf("No %s item, sequence was empty.", which)}, nil
+	}
+	if at < 0 {
+		at += int64(len(items))
+	}
+	return items[at], nil
 }
 
 func toList(r *run, v Value, _ arguments) (Value, error) {
@@ -198,7 +198,7 @@ func attrFilter(r *run, v Value, a arguments) (Value, error) {
 	if x, ok := method(v, t.s); ok {
 		return x, nil
 	}
-	return undef{fmt.Sprintf("'%s' has no attribute '%s'", objectName(v), t.s)}, nil
+	return undef{fmt.Sprintf("'%s' has no attribute '%s'", objectName(v), short(t.s))}, nil
 }
 
 // natural returns a count among a filter's arguments, or what is there without.

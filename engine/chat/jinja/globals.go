@@ -169,7 +169,7 @@ func raise(r *run, a arguments) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, &Raised{t.s}
+	return nil, &Raised{short(t.s)}
 }
 
 // strftimeMost is how much a byte of a format can become: %c has 24.

@@ -93,10 +93,10 @@ func (r *run) attr(of Value, name string) (Value, error) {
 	return undef{fmt.Sprintf("'%s' has no attribute '%s'", objectName(of), name)}, nil
 }
 
-// shortMax is how many bytes of a value an error shows.
-const shortMax = 200
+// shortMax is how many bytes an error has: it may hold what a client brought.
+const shortMax = 1000
 
-// short is a value as an error shows it.
+// short is a text as an error shows it.
 func short(s string) string {
 	if len(s) <= shortMax {
 		return s

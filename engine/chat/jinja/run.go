@@ -85,7 +85,7 @@ func (t *Template) Render(vars *Dict, b Budget, now func() time.Time) (_ Text, e
 		if errors.As(err, &e) || errors.As(err, &raised) || errors.Is(err, ErrCostly) {
 			return Text{}, err
 		}
-		return Text{}, &Error{Line: r.line, Message: err.Error()}
+		return Text{}, &Error{Line: r.line, Message: short(err.Error())}
 	}
 	return out.text(), nil
 }
