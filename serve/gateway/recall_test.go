@@ -27,6 +27,11 @@ func newRecallRig(t *testing.T, roles ...string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newRecallRigOf(t, text, roles...)
+}
+
+// newRecallRigOf is one whose model is told of conversations in the words of text.
+func newRecallRigOf(t *testing.T, text *ModelText, roles ...string) *rig {
 	r := newRig(t, 0, func(c *Config) { c.Model, c.Text = "recall", text })
 	for _, role := range roles {
 		c := worker.Config{Role: role, Name: role, Secret: []byte(strings.Repeat("s", 32)), Canary: true, Log: slog.New(slog.DiscardHandler),
