@@ -67,7 +67,11 @@ func flagError(err error) error {
 	if value == "" {
 		value = `""`
 	}
-	return fmt.Errorf("--%s %s: want %s", bad.GetFlag().Name, value, want)
+	between := " "
+	if bad.GetFlag().NoOptDefVal != "" { // it takes a value so alone
+		between = "="
+	}
+	return fmt.Errorf("--%s%s%s: want %s", bad.GetFlag().Name, between, value, want)
 }
 
 // count writes a number with its noun.

@@ -208,14 +208,16 @@ func (f *fleet) drain(server *http.Server) error {
 	defer done()
 	live := 0
 	if err != nil {
-		live, _ = f.gateway.Live(short) // they may have ended in this moment
+		live, err = f.gateway.Live(short) // they may have ended in this moment
 	}
 	f.gateway.Close() // tells the clients of what is left
 	switch {
-	case live == 0:
+	case live == 0 && err == nil:
 		return nil
 	case f.hurried():
 		return ErrStopped
+	case live == 0: // nobody could say
+		return nil
 	}
 	f.Log.Warn("requests were still live when the time to drain was over", "after", f.Times.Drain, "detail", live)
 	server.Shutdown(short) // for their last event
