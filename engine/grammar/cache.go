@@ -40,9 +40,11 @@ type entry struct {
 	kept *Grammar // guarded by the Cache's mu: g, once it is known
 }
 
-// NewCache returns a cache of grammars over the tokens of tok. It puts the vocabulary in order
+// NewCache returns a cache of grammars over the tokens of tok with ids below logits (see Compile). It puts the vocabulary in order
 // (tens to hundreds of milliseconds), once for all that it compiles.
-func NewCache(tok *tokenizer.Tokenizer) *Cache { return newCache(newVocabulary(tok)) }
+func NewCache(tok *tokenizer.Tokenizer, logits int) *Cache {
+	return newCache(newVocabulary(tok, logits))
+}
 
 func newCache(v *vocabulary) *Cache { return &Cache{v: v, byKey: map[key]*list.Element{}} }
 

@@ -47,12 +47,15 @@ func (s set) without(list ...rune) set {
 	return out
 }
 
-var everyRune = set{0, utf8.MaxRune}
+var (
+	everyRune        = set{0, utf8.MaxRune}
+	everyRuneButLine = everyRune.without('\n')
+)
 
 // class returns the start of one character of s. In JSON it is as it stands in a string, in
 // canonical form.
 func (b *builder) class(s set, json bool, to int32) int32 {
-	if b.err != nil || len(s) == 0 {
+	if !b.spend(1+len(s)/4) || len(s) == 0 {
 		return b.bytes()
 	}
 	if len(s) == 2 && s[0] == s[1] { // one character
@@ -64,10 +67,18 @@ func (b *builder) class(s set, json bool, to int32) int32 {
 		}
 		return b.net.text(string(s[0]), to)
 	}
-	if s[len(s)-1] < utf8.RuneSelf {
+	if s[len(s)-1] < utf8.RuneSelf && !(json && s.escaped()) {
 		return b.bytes(b.classEdges(s, json, to)...)
 	}
 	// Characters of several bytes: built once, and called.
+	return b.call(b.classRule(s, json), to)
+}
+
+// classRule returns the rule of one character of s.
+func (b *builder) classRule(s set, json bool) int32 {
+	if !b.spend(4 + len(s)/4) {
+		return 0
+	}
 	key := []byte{0}
 	if json {
 		key[0] = 1
@@ -77,11 +88,15 @@ func (b *builder) class(s set, json bool, to int32) int32 {
 	}
 	rule, ok := b.classes[string(key)]
 	if !ok {
+		b.spend(len(s))
 		rule = b.ruleOf("a class of characters", b.bytes(b.classEdges(s, json, end)...))
 		b.classes[string(key)] = rule
 	}
-	return b.call(rule, to)
+	return rule
 }
+
+// escaped says whether a character of s is written in more than one in a JSON string.
+func (s set) escaped() bool { return s[0] < ' ' || s.has('"') || s.has('\\') }
 
 func (b *builder) classEdges(s set, json bool, to int32) []edge {
 	if !json {
@@ -206,11 +221,16 @@ func appendSeqs(out []byteSeq, lo, hi rune) []byteSeq {
 	return append(out, q)
 }
 
-// otherName returns the start of a name in quotes that is none of exclude. Where there is
+// otherName returns the start, behind its quote, of a name that is none of exclude. Where there is
 // something to exclude, names are in canonical form, since an escape could hide a name.
 func (b *builder) otherName(exclude []string, to int32) int32 {
 	if len(exclude) == 0 {
-		return b.call(b.textRule(), to)
+		return b.repeat(b.charRule(), 0, -1, b.byte('"', to))
+	}
+	for _, s := range exclude {
+		if !b.spend(4 + len(s)/4) {
+			return end
+		}
 	}
 	list := make([][]rune, len(exclude))
 	for i, s := range exclude {
@@ -220,12 +240,15 @@ func (b *builder) otherName(exclude []string, to int32) int32 {
 	closing := b.byte('"', to)
 	free := b.hole()
 	b.fill(free, closing, b.class(everyRune, true, free))
-	return b.byte('"', b.notOf(list, 0, closing, free))
+	return b.notOf(list, 0, closing, free)
 }
 
 // notOf returns the start of what follows the first at characters that all of list have in
 // common, so that none of list comes out.
 func (b *builder) notOf(list [][]rune, at int, closing, free int32) int32 {
+	if !b.spend(32) { // also the depth is bounded by it
+		return end
+	}
 	var starts []int32
 	if len(list[0]) == at {
 		list = list[1:]

@@ -38,8 +38,8 @@ func TestAMaskThatTakesTooLongIsCut(t *testing.T) {
 		if g.m.work < 0 {
 			cut++
 		}
-		if least := -(workPerStep + 2*visitsMost); g.m.work < least*256 || len(g.m.lives) > liveMost+maskWorkMost/workPerStep+256 {
-			t.Fatalf("%d of the work is left, %d states are kept", g.m.work, len(g.m.lives))
+		if least := -(workPerStep + 2*visitsMost); g.m.work < least*256 || g.m.kept > keptMost+4<<20 {
+			t.Fatalf("%d of the work is left, %d bytes are kept", g.m.work, g.m.kept)
 		}
 		other.m.forget()
 		again.Allowed(want)

@@ -40,10 +40,16 @@
 //
 // The search for a mask is bounded (maskWorkMost), for all rooms of a step wait for it: an expression
 // of which every token leads somewhere else is not looked through to its end. Its mask is cut: of
-// tokens of several bytes only some that fit are allowed, of those of one byte all. So what comes out
+// tokens of several bytes only some that fit are allowed, of those of one byte all (or, where these alone
+// take longer, at least one). So what comes out
 // still fits (G2) and can be finished (G1), if in smaller pieces than the model would choose; and it
-// is cut alike wherever the same text is met (G4). Masks of schemas as applications have them are
-// never cut.
+// is cut alike wherever the same text is met (G4). It takes about 5 ms on a quiet core over 150,000
+// tokens. Masks of schemas as applications have them are never cut.
+//
+// # What Validate and Compile cost
+//
+// All that they do for one Spec counts in one budget (workMost), at most about 50 ms and 32 MB; what
+// would take more is refused before it is done. At most 256 schemas hold together for one value.
 //
 // Invariants, cited by code and tests:
 //

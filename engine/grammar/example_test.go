@@ -24,7 +24,7 @@ func Example() {
 	if message := spec.Validate(); message != "" {
 		panic(message)
 	}
-	g, err := grammar.Compile(spec, tok)
+	g, err := grammar.Compile(spec, tok, tok.Vocab())
 	if err != nil {
 		panic(err)
 	}

@@ -3,6 +3,7 @@ package grammar
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"baton/engine/tokenizer"
 )
@@ -12,22 +13,25 @@ import (
 type Grammar struct {
 	words int
 	begin *live
+	fixed int64        // bytes of the automaton
+	kept  atomic.Int64 // bytes of what was found of it
 
 	mu sync.Mutex
 	m  matcher // guarded by mu
 }
 
-// Compile builds the automaton of s over the tokens of tok. s must have passed Validate; the
+// Compile builds the automaton of s over the tokens of tok for which there are logits: those with
+// ids below logits. s must have passed Validate; the
 // error says what Validate would, or what the vocabulary lacks. It takes milliseconds to tens of
 // them (the vocabulary is put in order each time: who compiles often uses a Cache), so it does
 // not belong on the loop of a worker.
-func Compile(s *Spec, tok *tokenizer.Tokenizer) (*Grammar, error) {
-	return compile(s, newVocabulary(tok))
+func Compile(s *Spec, tok *tokenizer.Tokenizer, logits int) (*Grammar, error) {
+	return compile(s, newVocabulary(tok, logits))
 }
 
 func compile(s *Spec, v *vocabulary) (*Grammar, error) {
-	n, err := s.build()
-	if err != nil {
+	n := newNet()
+	if err := s.build(n); err != nil {
 		return nil, fmt.Errorf("grammar: %w", err)
 	}
 	if len(v.ends) == 0 {
@@ -50,7 +54,18 @@ func compile(s *Spec, v *vocabulary) (*Grammar, error) {
 	}
 	g := &Grammar{words: v.words, m: matcher{machine: m, vocabulary: v, marks: marks, found: make(bitmap, v.words)}}
 	g.begin = m.begin()
+	const node, edge, eps, rule, working = 32, 12, 4, 40, 16 << 10
+	g.fixed = int64(node*cap(m.nodes) + edge*cap(m.edges) + eps*cap(m.eps) + rule*cap(m.rules) + 8*v.words + working)
+	g.kept.Store(int64(m.kept))
 	return g, nil
+}
+
+// Words returns the length of a mask of this state.
+func (s *State) Words() int { return s.g.words }
+
+func (g *Grammar) unlock() {
+	g.kept.Store(int64(g.m.kept))
+	g.mu.Unlock()
 }
 
 // Words returns the length that a mask needs: a bit per token of the vocabulary.
@@ -78,7 +93,7 @@ func (s *State) Allowed(mask []uint64) {
 		return
 	}
 	s.g.mu.Lock()
-	defer s.g.mu.Unlock()
+	defer s.g.unlock()
 	m := &s.g.m
 	m.tidy()
 	s.at = m.masked(s.at)
@@ -101,7 +116,7 @@ func (s *State) Push(id int32) bool {
 		return false
 	}
 	s.g.mu.Lock()
-	defer s.g.mu.Unlock()
+	defer s.g.unlock()
 	m := &s.g.m
 	for _, e := range m.ends {
 		if e == id {
@@ -142,12 +157,6 @@ func (s *State) Clone() *State {
 	return &c
 }
 
-// size is about how many bytes g takes. It grows with use, up to the bounds of live.go.
-func (g *Grammar) size() int64 {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	m := &g.m
-	const node, edge, eps, perLive, perFrame = 32, 12, 4, 200, 120 // with the maps they are in
-	live := perLive + 14*m.width + 24*len(g.begin.places)
-	return int64(node*len(m.nodes) + edge*len(m.edges) + eps*len(m.eps) + live*len(m.lives) + perFrame*len(m.frames) + m.maskBytes)
-}
+// size is about how many bytes g takes. It grows with use, up to keptMost and what one mask adds.
+// It waits for nobody.
+func (g *Grammar) size() int64 { return g.fixed + g.kept.Load() }

@@ -13,8 +13,8 @@ import (
 	"baton/engine/weights/gguf"
 )
 
-// recallVocabulary is the vocabulary of the embedded model.
-var recallVocabulary = sync.OnceValue(func() *vocabulary {
+// recallTokenizer is that of the embedded model.
+var recallTokenizer = sync.OnceValue(func() *tokenizer.Tokenizer {
 	f, err := gguf.Open("../recall/recall.gguf") // recall itself stands on this package
 	if err != nil {
 		panic(err)
@@ -24,7 +24,11 @@ var recallVocabulary = sync.OnceValue(func() *vocabulary {
 	if err != nil {
 		panic(err)
 	}
-	return newVocabulary(tok)
+	return tok
+})
+
+var recallVocabulary = sync.OnceValue(func() *vocabulary {
+	return newVocabulary(recallTokenizer(), recallTokenizer().Vocab())
 })
 
 // RealModel opens a real model, or skips. Tests of package grammar_test set it: what looks for
@@ -46,7 +50,7 @@ func realVocabulary(t testing.TB) *vocabulary {
 		if err != nil {
 			t.Fatal(err)
 		}
-		smollm2.v = newVocabulary(tok)
+		smollm2.v = newVocabulary(tok, tok.Vocab())
 	}
 	return smollm2.v
 }
@@ -61,6 +65,13 @@ func compiled(t testing.TB, s *Spec, v *vocabulary) *Grammar {
 	g, err := compile(s, v)
 	if err != nil {
 		t.Fatalf("%s%s%s: %v", s.Schema, s.Regex, s.Choice, err)
+	}
+	if !strings.Contains(t.Name(), "Cut") { // masks of what is no attack are looked for to the end
+		t.Cleanup(func() {
+			if g.m.cuts > 0 {
+				t.Errorf("%s%s%s: %d masks were cut", s.Schema, s.Regex, s.Choice, g.m.cuts)
+			}
+		})
 	}
 	return g
 }
@@ -264,7 +275,7 @@ func TestControlTokensAreNoText(t *testing.T) {
 		t.Fatal(err)
 	}
 	for expr, ends := range map[string]bool{"(?s).*": true, "(?s).*x": false} {
-		g, err := Compile(&Spec{Kind: KindRegex, Regex: expr}, tok)
+		g, err := Compile(&Spec{Kind: KindRegex, Regex: expr}, tok, tok.Vocab())
 		if err != nil {
 			t.Fatal(err)
 		}

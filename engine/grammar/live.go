@@ -3,24 +3,22 @@ package grammar
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 )
 
 // Bounds of what a grammar keeps and of the work of one step.
 const (
-	// liveMost bounds the states that are kept. A schema walks through hundreds; at about 1 KiB
-	// each this is 4 MiB. Beyond, all are forgotten and found again (G4).
-	liveMost = 4096
-	// framesMost bounds the stack frames that are kept (48 bytes each and as much in the map).
-	framesMost = 1 << 14
-	// maskBytesMost bounds the masks that are kept: over 151,936 tokens one takes 19 KiB.
-	maskBytesMost = 4 << 20
+	// keptMost bounds the states, stacks and masks that a grammar keeps, in bytes. A schema walks
+	// through hundreds of states of about 1 KiB; a mask over 151,936 tokens takes 19 KiB. Beyond, all
+	// are forgotten and found again (G4). The search for one mask may pass it by what its work
+	// allows (maskWorkMost).
+	keptMost = 8 << 20
 	// placesMost bounds the places of the automaton that one state is at. Beyond, the later
 	// alternatives are given up: what comes out still fits the Spec, but not everything that
-	// fits can come out. Alternatives that look alike for long get there, in hostile schemas.
-	placesMost = 512
+	// fits can come out. It is twice propertiesMost, all of which may come next; alternatives that
+	// look alike for long get there, in hostile schemas.
+	placesMost = 2 * propertiesMost
 	// visitsMost bounds in the same way the nodes that one step goes through.
-	visitsMost = 4096
+	visitsMost = 4 * placesMost
 )
 
 // frame is where a rule goes on when the one that it called has ended. Frames are interned, so
@@ -49,7 +47,7 @@ type live struct {
 	places []place
 	accept bool     // the text may end here
 	next   []*live  // by class of bytes; nil not known, &dead none
-	cost   []int16  // by class: how many nodes the step went through
+	cost   []int32  // by class: what the step is worth in the work for a mask
 	met    []uint32 // by class: the last search for a mask that took the step, see matcher.walk
 	age    int      // of the machine in which it is interned
 
@@ -60,6 +58,12 @@ type live struct {
 
 var dead live
 
+// What a state and a frame take besides their lists, with their place in a map.
+const (
+	liveBytes  = 320
+	frameBytes = 136
+)
+
 // machine determinises a net lazily. It is not safe for several goroutines.
 type machine struct {
 	*net
@@ -68,10 +72,11 @@ type machine struct {
 	first [256]uint8 // by class, one byte of it
 	width int        // classes
 
-	age       int
-	lives     map[string]*live
-	frames    map[frameKey]*frame
-	maskBytes int
+	root   *live // the state before any byte, of whatever age
+	age    int
+	lives  map[string]*live
+	frames map[frameKey]*frame
+	kept   int // bytes of states, stacks and masks, about
 
 	// working memory of a step
 	places []place
@@ -129,13 +134,16 @@ func (m *machine) sortBytes(has *[256]bool) {
 // forget drops all states and stacks. Those that are still held stay valid; what follows from
 // them is found again.
 func (m *machine) forget() {
+	if m.root != nil { // it is held for ever, and must not hold all that was met from it
+		clear(m.root.next)
+	}
 	m.age++
-	m.lives, m.frames, m.maskBytes = map[string]*live{}, map[frameKey]*frame{}, 0
+	m.lives, m.frames, m.kept = map[string]*live{}, map[frameKey]*frame{}, 0
 }
 
 // tidy keeps the bounds. It is called between steps.
 func (m *machine) tidy() {
-	if len(m.lives) >= liveMost || len(m.frames) >= framesMost || m.maskBytes >= maskBytesMost {
+	if m.kept >= keptMost {
 		m.forget()
 	}
 }
@@ -144,7 +152,8 @@ func (m *machine) tidy() {
 func (m *machine) begin() *live {
 	m.start()
 	m.arrive(m.rules[0].start, 0, nil)
-	return m.intern()
+	m.root = m.intern()
+	return m.root
 }
 
 // adopt returns the state of the present age that is the same as l.
@@ -174,14 +183,16 @@ func (m *machine) step(l *live, c uint8) *live {
 	}
 	b := m.first[c]
 	m.start()
+	looked := 0
 	for _, p := range l.places {
+		looked += int(m.nodes[p.node].n)
 		for _, e := range m.edgesOf(&m.nodes[p.node]) {
 			if e.lo <= b && b <= e.hi {
 				m.arrive(e.to, 0, p.at)
 			}
 		}
 	}
-	l.cost[c] = int16(min(m.visits, math.MaxInt16))
+	l.cost[c] = int32(workPerStep + (len(l.places)+looked)/8 + m.visits + len(m.places)/2)
 	n := &dead
 	if c != 0 && (len(m.places) > 0 || m.accept) {
 		n = m.intern()
@@ -282,6 +293,7 @@ func (m *machine) push(parent *frame, node, count, depth int32) *frame {
 	if !ok {
 		f = &frame{parent, node, count, depth, int32(len(m.frames) + 1)}
 		m.frames[k] = f
+		m.kept += frameBytes
 	}
 	return f
 }
@@ -305,7 +317,8 @@ func (m *machine) intern() *live {
 	if l, ok := m.lives[string(k)]; ok {
 		return l
 	}
-	l := &live{places: append([]place(nil), m.places...), accept: m.accept, next: make([]*live, m.width), cost: make([]int16, m.width), met: make([]uint32, m.width), age: m.age}
+	l := &live{places: append([]place(nil), m.places...), accept: m.accept, next: make([]*live, m.width), cost: make([]int32, m.width), met: make([]uint32, m.width), age: m.age}
 	m.lives[string(k)] = l
+	m.kept += liveBytes + 16*m.width + 16*len(l.places) + len(k)
 	return l
 }

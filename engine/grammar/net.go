@@ -14,6 +14,11 @@ const (
 	nodesMost = 1 << 17
 	// edgesMost bounds its edges (12 bytes each).
 	edgesMost = 1 << 19
+	// workMost bounds what Validate and Compile do for one Spec before there is an automaton: list
+	// items, facts of alternatives, rules, nodes, edges, places of expressions. One unit stands for at
+	// most about 32 bytes or 50 ns, so all of them for 32 MB and 50 ms. A schema of 256 KiB of names
+	// and enums takes half.
+	workMost = 1 << 20
 	// depthMost is how many levels a document nests where its schema nests without end.
 	// OpenAI allows schemas 10 deep, and parsers in use refuse documents beyond hundreds.
 	depthMost = 64
@@ -31,6 +36,7 @@ type net struct {
 	rules []rule
 	marks []string // control tokens that may stand for texts: see markByte
 	chars int32    // the node at which characters of JSON strings begin, -1 none
+	work  int      // units of workMost that are spent
 	err   error    // the first bound that was passed; what is built after it counts for nothing
 }
 
@@ -38,6 +44,15 @@ type net struct {
 type rule struct {
 	start int32
 	at    string // which part of the Spec it stands for, for messages
+	of    *value // instead of at: the schema; nil once check is done
+}
+
+// name says which part of the Spec a rule stands for.
+func (r *rule) name() string {
+	if r.of != nil {
+		return r.of.at()
+	}
+	return r.at
 }
 
 type node struct {
@@ -94,19 +109,43 @@ func (n *net) fail(format string, args ...any) {
 	}
 }
 
+// spend counts work and says whether there is some left.
+func (n *net) spend(units int) bool {
+	if n.err != nil {
+		return false
+	}
+	if n.work += units; n.work > workMost {
+		n.work = workMost
+		n.fail("%w: its alternatives, references, lists, counts or classes multiply to more than %d steps of work; write fewer or smaller ones", errTooLarge, workMost)
+	}
+	return n.err == nil
+}
+
+// grown returns s with room for more items: by doubling, so that what is allocated in all is
+// bounded by what is kept.
+func grown[T any](s []T, more int) []T {
+	if len(s)+more <= cap(s) {
+		return s
+	}
+	return append(make([]T, 0, max(2*cap(s), len(s)+more, 64)), s...)
+}
+
 func (n *net) add(x node) int32 {
-	if n.err != nil || len(n.nodes) >= nodesMost || len(n.edges) > edgesMost || len(n.eps) > edgesMost {
+	if !n.spend(2) || len(n.nodes) >= nodesMost || len(n.edges) > edgesMost || len(n.eps) > edgesMost {
 		n.fail("%w: its automaton needs more than %d nodes; write fewer or smaller alternatives, counts or classes", errTooLarge, nodesMost)
 		return end
 	}
-	n.nodes = append(n.nodes, x)
+	n.nodes = append(grown(n.nodes, 1), x)
 	return int32(len(n.nodes) - 1)
 }
 
 // bytes returns a node with these edges.
 func (n *net) bytes(edges ...edge) int32 {
+	if !n.spend(len(edges)) {
+		return end
+	}
 	first := int32(len(n.edges))
-	n.edges = append(n.edges, edges...)
+	n.edges = append(grown(n.edges, len(edges)), edges...)
 	return n.add(node{kind: nodeBytes, first: first, n: int32(len(edges))})
 }
 
@@ -125,16 +164,16 @@ func (n *net) split(to ...int32) int32 {
 func (n *net) hole() int32 { return n.add(node{kind: nodeSplit}) }
 
 func (n *net) fill(hole int32, to ...int32) int32 {
-	if n.err == nil {
+	if n.spend(len(to)) {
 		n.nodes[hole].first, n.nodes[hole].n = int32(len(n.eps)), int32(len(to))
-		n.eps = append(n.eps, to...)
+		n.eps = append(grown(n.eps, len(to)), to...)
 	}
 	return hole
 }
 
 // text returns a node that takes these bytes.
 func (n *net) text(s string, to int32) int32 {
-	for i := len(s) - 1; i >= 0; i-- {
+	for i := len(s) - 1; i >= 0 && n.err == nil; i-- {
 		to = n.byte(s[i], to)
 	}
 	return to
@@ -142,6 +181,11 @@ func (n *net) text(s string, to int32) int32 {
 
 // texts returns a node that takes one of these texts, which it sorts: a trie.
 func (n *net) texts(list []string, to int32) int32 {
+	for _, s := range list {
+		if !n.spend(4 + len(s)/16) {
+			return end
+		}
+	}
 	list = slices.Clone(list)
 	slices.Sort(list)
 	return n.trie(slices.Compact(list), 0, to)
@@ -150,6 +194,15 @@ func (n *net) texts(list []string, to int32) int32 {
 func (n *net) trie(list []string, at int, to int32) int32 {
 	if len(list) == 1 {
 		return n.text(list[0][at:], to)
+	}
+	if len(list) > 1 { // what all have in common: they are sorted, so what the first and the last have
+		first, last, same := list[0], list[len(list)-1], at
+		for same < len(first) && same < len(last) && first[same] == last[same] {
+			same++
+		}
+		if same > at {
+			return n.text(first[at:same], n.trie(list, same, to))
+		}
 	}
 	var starts []int32
 	if len(list) > 0 && len(list[0]) == at {
@@ -184,6 +237,7 @@ func (n *net) repeat(rule int32, min, max int, to int32) int32 {
 
 // newRule returns a rule whose start is still to be set: for recursion.
 func (n *net) newRule(at string) int32 {
+	n.spend(2)
 	n.rules = append(n.rules, rule{start: -1, at: at})
 	return int32(len(n.rules) - 1)
 }
@@ -197,233 +251,6 @@ func (n *net) ruleOf(at string, start int32) int32 {
 func (n *net) targets(x *node) []int32  { return n.eps[x.first : x.first+x.n] }
 func (n *net) edgesOf(x *node) []edge   { return n.edges[x.first : x.first+x.n] }
 func (n *net) startOf(rule int32) int32 { return n.rules[rule].start }
-
-// needs returns for each node how many more levels of depth the shortest way from it to the end
-// of its rule takes, if only the bytes of has can be written; unreachable if there is no way. No
-// state of a grammar goes where the need is more than is left, so a text can always be finished.
-func (n *net) needs(has *[256]bool) []int32 {
-	need := make([]int32, len(n.nodes))
-	for i := range need {
-		need[i] = unreachable
-	}
-	from := n.callers()
-	queue := []int32{end}
-	need[end] = 0
-	for len(queue) > 0 {
-		at := queue[0]
-		queue = queue[1:]
-		for _, i := range from.of(at) {
-			if v := n.needOf(i, need, has); v < need[i] {
-				need[i] = v
-				queue = append(queue, i)
-			}
-		}
-	}
-	return need
-}
-
-func (n *net) needOf(i int32, need []int32, has *[256]bool) int32 {
-	x := &n.nodes[i]
-	v := int32(unreachable)
-	switch x.kind {
-	case nodeEnd:
-		v = 0
-	case nodeBytes:
-		for _, e := range n.edgesOf(x) {
-			if need[e.to] < v && anyOf(has, e.lo, e.hi) {
-				v = need[e.to]
-			}
-		}
-	case nodeSplit:
-		for _, t := range n.targets(x) {
-			v = min(v, need[t])
-		}
-	case nodeCall:
-		v = max(need[n.startOf(x.rule)], need[x.to])
-		if x.deep {
-			v = max(need[n.startOf(x.rule)]+1, need[x.to])
-		}
-	case nodeRepeat:
-		if v = need[x.to]; x.min > 0 {
-			v = max(v, need[n.startOf(x.rule)])
-		}
-	}
-	if v > depthMost {
-		return unreachable
-	}
-	return v
-}
-
-func anyOf(has *[256]bool, lo, hi byte) bool {
-	for b := int(lo); b <= int(hi); b++ {
-		if has[b] {
-			return true
-		}
-	}
-	return false
-}
-
-// reverse says which nodes depend on a node.
-type reverse struct {
-	first []int32
-	list  []int32
-}
-
-func (r *reverse) of(i int32) []int32 { return r.list[r.first[i]:r.first[i+1]] }
-
-func (n *net) callers() *reverse {
-	r := &reverse{first: make([]int32, len(n.nodes)+1)}
-	n.eachLink(func(_, to int32) { r.first[to+1]++ })
-	for i := range n.nodes {
-		r.first[i+1] += r.first[i]
-	}
-	r.list = make([]int32, r.first[len(n.nodes)])
-	at := slices.Clone(r.first)
-	n.eachLink(func(from, to int32) {
-		r.list[at[to]] = from
-		at[to]++
-	})
-	return r
-}
-
-func (n *net) eachLink(do func(from, to int32)) {
-	for i := range n.nodes {
-		x := &n.nodes[i]
-		switch x.kind {
-		case nodeBytes:
-			for _, e := range n.edgesOf(x) {
-				do(int32(i), e.to)
-			}
-		case nodeSplit:
-			for _, t := range n.targets(x) {
-				do(int32(i), t)
-			}
-		case nodeCall, nodeRepeat:
-			do(int32(i), x.to)
-			do(int32(i), n.startOf(x.rule))
-		}
-	}
-}
-
-// check refuses what the states could not walk through in bounded time: a rule that calls itself
-// before it takes a byte, and a repetition of what may be empty.
-func (n *net) check() error {
-	if n.err != nil {
-		return n.err
-	}
-	empty := n.empties()
-	for i := range n.nodes {
-		if x := &n.nodes[i]; x.kind == nodeRepeat && empty[n.startOf(x.rule)] {
-			return fmt.Errorf("%s is repeated and may be empty: make it match at least one byte", n.rules[x.rule].at)
-		}
-	}
-	t := tarjan{net: n, empty: empty, index: make([]int32, len(n.nodes)), low: make([]int32, len(n.nodes)), done: make([]bool, len(n.nodes))}
-	for i := range n.nodes {
-		if t.index[i] == 0 {
-			t.visit(int32(i))
-		}
-	}
-	if t.loop >= 0 && t.looped {
-		return fmt.Errorf("%s refers to itself with nothing in between: it has no shortest form", n.rules[t.loop].at)
-	}
-	return nil
-}
-
-// empties says of each node whether the end of its rule can be reached without a byte.
-func (n *net) empties() []bool {
-	empty := make([]bool, len(n.nodes))
-	from := n.callers()
-	queue := []int32{end}
-	empty[end] = true
-	for len(queue) > 0 {
-		at := queue[0]
-		queue = queue[1:]
-		for _, i := range from.of(at) {
-			x := &n.nodes[i]
-			is := false
-			switch x.kind {
-			case nodeSplit:
-				is = true
-			case nodeCall:
-				is = empty[n.startOf(x.rule)] && empty[x.to]
-			case nodeRepeat:
-				is = (x.min == 0 || empty[n.startOf(x.rule)]) && empty[x.to]
-			}
-			if is && !empty[i] {
-				empty[i] = true
-				queue = append(queue, i)
-			}
-		}
-	}
-	return empty
-}
-
-// tarjan finds the circles among the steps that take no byte, and whether a call is on one.
-type tarjan struct {
-	*net
-	empty  []bool
-	index  []int32 // order of the visit from 1; 0 not yet
-	low    []int32
-	done   []bool
-	stack  []int32
-	count  int32
-	loop   int32
-	looped bool
-}
-
-func (t *tarjan) visit(i int32) {
-	t.count++
-	t.index[i], t.low[i] = t.count, t.count
-	t.stack = append(t.stack, i)
-	t.eachStep(i, func(to, _ int32) {
-		if t.index[to] == 0 {
-			t.visit(to)
-			t.low[i] = min(t.low[i], t.low[to])
-		} else if !t.done[to] {
-			t.low[i] = min(t.low[i], t.index[to])
-		}
-	})
-	if t.low[i] != t.index[i] {
-		return
-	}
-	from := len(t.stack) - 1
-	for t.stack[from] != i {
-		from--
-	}
-	circle := t.stack[from:]
-	t.stack = t.stack[:from]
-	for _, c := range circle {
-		t.low[c] = t.index[i]
-	}
-	for _, c := range circle {
-		t.eachStep(c, func(to, rule int32) {
-			if rule >= 0 && !t.done[to] && t.low[to] == t.index[i] {
-				t.loop, t.looped = rule, true
-			}
-		})
-	}
-	for _, c := range circle {
-		t.done[c] = true
-	}
-}
-
-// eachStep calls do with the nodes that a state gets to from i without a byte, and the rule if
-// the step is a call.
-func (t *tarjan) eachStep(i int32, do func(to, rule int32)) {
-	x := &t.nodes[i]
-	switch x.kind {
-	case nodeSplit:
-		for _, to := range t.targets(x) {
-			do(to, -1)
-		}
-	case nodeCall, nodeRepeat:
-		start := t.startOf(x.rule)
-		do(start, x.rule)
-		if t.empty[start] || x.kind == nodeRepeat && x.min == 0 {
-			do(x.to, -1)
-		}
-	}
-}
 
 // quote writes a name for a message, cut to a bearable length.
 func quote(s string) string {

@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"fmt"
 	"math/big"
 	"strings"
 )
@@ -286,4 +287,38 @@ func smaller(a, b *big.Int) *big.Int {
 		return a
 	}
 	return b
+}
+
+func (b *builder) numberOf(f *facts) (int32, error) {
+	whole := f.types&typeNumber == 0 || f.places == 0
+	places := f.places
+	if whole {
+		places = 0
+	}
+	if f.low == nil && f.high == nil {
+		b.spend(8)
+		return b.plainNumber(places, whole), nil
+	}
+	if !b.spend(4 * numberWork) {
+		return 0, b.err
+	}
+	low, high := f.low, f.high
+	if low == nil {
+		low = &bound{value: new(big.Rat).Neg(numberMost), strict: true}
+	}
+	if high == nil {
+		high = &bound{value: numberMost, strict: true}
+	}
+	for _, x := range []*bound{low, high} {
+		if x == low && x.value.Cmp(numberMost) >= 0 || x == high && x.value.Cmp(new(big.Rat).Neg(numberMost)) <= 0 {
+			return 0, fmt.Errorf("%s is beyond the numbers that are written: they have at most %d digits before the point", quote(x.at.at()), wholeMost)
+		}
+		if !whole && !fewPlaces(x.value) {
+			return 0, fmt.Errorf("%s has more than %d digits after the point", quote(x.at.at()), fractionMost)
+		}
+	}
+	if whole {
+		return b.integers(low, high), nil
+	}
+	return b.decimals(low, high, places), nil
 }

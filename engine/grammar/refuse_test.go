@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -123,6 +125,33 @@ func hostile() map[string]*Spec {
 	add("alike", `{"$ref":"#/$defs/a","$defs":{"a":{"anyOf":[{"type":"array","items":{"$ref":"#/$defs/a"}},{"type":"array","minItems":0,"items":{"$ref":"#/$defs/a"}},{"type":"array","maxItems":9,"items":{"$ref":"#/$defs/a"}},{"type":"string"}]}}}`)
 	add("digits", `{"type":"number","minimum":`+strings.Repeat("9", 300)+`}`)
 	add("precise", `{"type":"number","minimum":0.`+strings.Repeat("9", 300)+`,"maximum":1}`)
+	list["schemas that hold together in many places"] = schemaSpec(`{"allOf":[` + times(`{"items":{}}`, 200) + `],"prefixItems":[` + times(`{}`, 2000) + `]}`)
+	for _, n := range []int{1000, 4000} {
+		add(fmt.Sprintf("%d that hold together in as many places", n), `{"allOf":[`+times(`{"items":{}}`, n)+`],"prefixItems":[`+times(`{}`, n)+`]}`)
+	}
+	add("references that hold together", `{"allOf":[`+times(`{"$ref":"#/$defs/a"}`, 10_000)+`],"$defs":{"a":{}}}`)
+	var refs, defs []string
+	for i := range 5000 {
+		refs, defs = append(refs, fmt.Sprintf(`{"$ref":"#/$defs/%d"}`, i)), append(defs, fmt.Sprintf(`"%d":{"minLength":1}`, i))
+	}
+	add("references to others", `{"allOf":[`+strings.Join(refs, ",")+`],"$defs":{`+strings.Join(defs, ",")+`}}`)
+	add("references to one of many", `{"anyOf":[`+strings.Join(refs[:512], ",")+`],"prefixItems":[`+strings.Join(refs, ",")+`],"$defs":{`+strings.Join(defs, ",")+`}}`)
+	add("alternatives of arrays", `{"type":"array","prefixItems":[`+times(`{}`, 2000)+`],"anyOf":[`+times(`{"minItems":1}`, 512)+`],"allOf":[`+times(`{"anyOf":[{"items":{}}]}`, 60)+`]}`)
+	add("alternatives of required", `{"required":["`+strings.Join(strings.Split(times("a", 2000), ","), `","`)+`"],"anyOf":[`+times(`{"minProperties":1}`, 1)+`]}`)
+	add("alternatives of enums", `{"enum":[`+times(`"x"`, 5000)+`],"anyOf":[`+times(`{"type":"string"}`, 512)+`]}`)
+	add("alternatives of objects", `{"properties":{`+strings.Join(names[:1000], ",")+`},"anyOf":[`+times(`{"properties":{"x":{}}}`, 512)+`]}`)
+	add("numbers with exponents", `{"maximum":1e319,"enum":[`+times(`1e-319`, 20_000)+`]}`)
+	add("bounds", `{"prefixItems":[`+times(`{"minimum":1e-19,"maximum":1e19}`, 3000)+`]}`)
+	add("a long path", strings.Repeat(`{"properties":{"`+strings.Repeat("n", 1500)+`":`, 60)+`{"prefixItems":[`+times(`{"type":["null"]}`, 5000)+`]}`+strings.Repeat("}}", 60))
+	add("counted classes", `{"type":"string","pattern":"^(\\p{L}|\\p{N})*$","maxLength":100000}`)
+	add("many patterns of classes", `{"prefixItems":[`+times(`{"pattern":"`+strings.Repeat(`\\pL\\PN`, 500)+`"}`, 60)+`]}`)
+	add("many formats", `{"prefixItems":[`+times(`{"type":"string","format":"uri"}`, 4000)+`]}`)
+	add("many words", `{"enum":[`+times(`"`+strings.Repeat("w", 40)+`"`, 5000)+`]}`)
+	add("one long word and a longer one", `{"enum":["`+strings.Repeat("w", 100_000)+`","`+strings.Repeat("w", 100_001)+`"]}`)
+	add("long names", `{"additionalProperties":true,"properties":{"`+strings.Repeat("w", 100_000)+`":{},"`+strings.Repeat("w", 100_001)+`":{}}}`)
+	list["ranges whose case does not count"] = &Spec{Kind: KindRegex, Regex: `(?i)` + strings.Repeat(`[B-\x{1e940}]`, 300)}
+	list["many tools"] = manyTools(128)
+	list["ends that recur"] = &Spec{Kind: KindSequence, Parts: slices.Repeat([]Part{{Until: strings.Repeat("ab", 127) + "c"}}, 2000)}
 	list["stars"] = &Spec{Kind: KindRegex, Regex: strings.Repeat("(", 400) + "a" + strings.Repeat("*)", 400) + "b"}
 	list["alternatives of stars"] = &Spec{Kind: KindRegex, Regex: `(` + strings.Repeat(`.*a|`, 1000) + `b)*`}
 	list["windows"] = &Spec{Kind: KindRegex, Regex: `(?:a|b)*a(?:a|b){500}`}
@@ -139,6 +168,47 @@ func hostile() map[string]*Spec {
 	list["many histories"] = &Spec{Kind: KindRegex, Regex: `.*([a-e].{9}|[d-k].{10}|[i-q].{11}|[st ].{12}|[aeiou].{14}|[A-Za-k].{15}|[0-9a-f].{16}|[g-z].{17})`}
 	list["choices"] = &Spec{Kind: KindChoice, Choice: strings.Split(strings.Repeat(strings.Repeat("a", 30)+" ", 4000), " ")}
 	return list
+}
+
+// times returns s n times, with commas.
+func times(s string, n int) string { return strings.TrimSuffix(strings.Repeat(s+",", n), ",") }
+
+// manyTools is what n tools with two dozen parameters each become.
+func manyTools(n int) *Spec {
+	var ways [][]Part
+	for i := range n {
+		var props []string
+		for k := range 24 {
+			props = append(props, fmt.Sprintf(`"parameter_%d":{"type":"string","format":"%s","description":"what it is for"}`, k, []string{"date-time", "uri", "email", "uuid"}[k%4]))
+		}
+		ways = append(ways, []Part{{Text: fmt.Sprintf(`{"name":"tool_%d","arguments":`, i)}, {Schema: json.RawMessage(`{"type":"object","properties":{` + strings.Join(props, ",") + `}}`)}, {Text: "}"}})
+	}
+	return &Spec{Kind: KindSequence, Parts: []Part{{Any: ways, Min: 1, Max: 16}}}
+}
+
+// TestHostileSpecsTakeBoundedWork: what one takes that is not refused, and one that is. The counts are
+// those of doc.go; time depends on the machine (BenchmarkHostile).
+func TestHostileSpecsTakeBoundedWork(t *testing.T) {
+	for name, s := range hostile() {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		n := newNet()
+		err := s.build(n)
+		if err == nil {
+			_, err = n.settle(allBytes())
+		}
+		runtime.ReadMemStats(&after)
+		bytes := after.TotalAlloc - before.TotalAlloc
+		if testing.Verbose() {
+			t.Logf("%-45s %8d units %6.1f MB %v", name, n.work, float64(bytes)/1e6, err != nil)
+		}
+		if n.work > workMost || n.work < int(bytes/64)-10_000 {
+			t.Errorf("%s: %d units of work (at most %d) for %d bytes", name, n.work, workMost, bytes)
+		}
+		if bytes > 32<<20 {
+			t.Errorf("%s: %d bytes", name, bytes)
+		}
+	}
 }
 
 // TestHostileSpecsAreRefusedOrWork walks through those that are not refused. What they cost is

@@ -2,11 +2,12 @@ package grammar
 
 import (
 	"fmt"
-	"regexp"
 	"regexp/syntax"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -51,9 +52,6 @@ const (
 	hostPattern = `[A-Za-z0-9](?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?(?:\.[A-Za-z](?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?){1,4}`
 )
 
-// codePoints finds what ECMA-262 writes as \u00e9 and RE2 as \x{00e9}.
-var codePoints = regexp.MustCompile(`((?:^|[^\\])(?:\\\\)*)\\u([0-9A-Fa-f]{4})`)
-
 func formatNames() string {
 	var list []string
 	for name := range formats {
@@ -68,8 +66,11 @@ func (b *builder) regex(pattern string, form regexForm, to int32) (int32, error)
 	if len(pattern) > regexBytesMost {
 		return 0, fmt.Errorf("the expression has %d bytes, allowed are %d", len(pattern), regexBytesMost)
 	}
+	if !b.spend(regexWork(pattern)) {
+		return 0, b.err
+	}
 	if form.search {
-		pattern = codePoints.ReplaceAllString(pattern, `${1}\x{$2}`)
+		pattern = fromECMA(pattern)
 	}
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -77,6 +78,9 @@ func (b *builder) regex(pattern string, form regexForm, to int32) (int32, error)
 	}
 	if n := regexSize(re); n > regexStepsMost {
 		return 0, fmt.Errorf("the expression %s is too large: its repetitions written out have more than %d steps", quote(pattern), regexStepsMost)
+	}
+	if !b.spend(4 * regexSize(re)) {
+		return 0, b.err
 	}
 	re = withoutGroups(re)
 	if form.search {
@@ -87,7 +91,7 @@ func (b *builder) regex(pattern string, form regexForm, to int32) (int32, error)
 	if err != nil {
 		return 0, fmt.Errorf("the expression %s: %w", quote(pattern), err)
 	}
-	w := regexWalk{builder: b, prog: prog, form: form, to: to, holes: map[regexPlace]int32{}, sets: make([]set, len(prog.Inst))}
+	w := regexWalk{builder: b, prog: prog, form: form, to: to, holes: map[regexPlace]int32{}, rules: map[*rune]int32{}}
 	start := w.at(regexPlace{pc: uint32(prog.Start), begin: true})
 	for len(w.todo) > 0 && b.err == nil {
 		p := w.todo[len(w.todo)-1]
@@ -97,6 +101,63 @@ func (b *builder) regex(pattern string, form regexForm, to int32) (int32, error)
 		}
 	}
 	return start, nil
+}
+
+// regexWork is what reading an expression counts in the work: classes of Unicode are lists of up to
+// 1,300 numbers, and ranges of letters whose case does not count are gone through one by one.
+func regexWork(pattern string) int {
+	units := 8 * len(pattern)
+	folds := strings.Contains(pattern, "(?")
+	for i := 0; i+1 < len(pattern); i++ {
+		switch c, next := pattern[i], pattern[i+1]; {
+		case c == '\\' && (next == 'p' || next == 'P'):
+			units += 256
+		case c == '-' && folds && (next == '\\' || next >= utf8.RuneSelf):
+			units += 1 << 15
+		}
+	}
+	return units
+}
+
+// fromECMA returns what ECMA-262 writes as \u00e9 as RE2 does: \x{00e9}; two halves of a pair as
+// the character that they stand for.
+func fromECMA(pattern string) string {
+	if !strings.Contains(pattern, `\u`) {
+		return pattern
+	}
+	var b strings.Builder
+	for i := 0; i < len(pattern); {
+		r, n := codePoint(pattern[i:])
+		if n == 0 { // a character, or an escape of two
+			n = 1
+			if pattern[i] == '\\' && i+1 < len(pattern) {
+				n = 2
+			}
+			b.WriteString(pattern[i : i+n])
+			i += n
+			continue
+		}
+		i += n
+		if low, n := codePoint(pattern[i:]); n > 0 && utf16.IsSurrogate(r) {
+			if both := utf16.DecodeRune(r, low); both != utf8.RuneError {
+				r, i = both, i+n
+			}
+		}
+		fmt.Fprintf(&b, `\x{%04x}`, r)
+	}
+	return b.String()
+}
+
+// codePoint reads \u and four hexadecimal digits at the beginning of s; n is 0 if they are not there.
+func codePoint(s string) (r rune, n int) {
+	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
+		return 0, 0
+	}
+	v, err := strconv.ParseUint(s[2:6], 16, 16)
+	if err != nil {
+		return 0, 0
+	}
+	return rune(v), 6
 }
 
 // withoutGroups returns re with what its groups hold in their place: nobody asks for them, and
@@ -134,7 +195,7 @@ type regexWalk struct {
 	form  regexForm
 	to    int32
 	holes map[regexPlace]int32
-	sets  []set // by instruction
+	rules map[*rune]int32 // of classes, by the list: instructions that were written out share it
 	todo  []regexPlace
 }
 
@@ -148,6 +209,7 @@ func (w *regexWalk) at(p regexPlace) int32 {
 	if h, ok := w.holes[p]; ok {
 		return h
 	}
+	w.spend(4)
 	h := w.hole()
 	w.holes[p] = h
 	w.todo = append(w.todo, p)
@@ -190,13 +252,27 @@ func (w *regexWalk) visit(p regexPlace) error {
 		if most := max(w.form.min, w.form.max); int(p.count) < most {
 			next.count++
 		}
-		if w.sets[p.pc] == nil {
-			w.sets[p.pc] = runesOf(in)
-		}
-		w.fill(hole, w.class(w.sets[p.pc], w.form.json, w.at(next)))
+		w.fill(hole, w.runes(in, w.at(next)))
 	}
 	return nil
 }
+
+// runes returns the start of one character that an instruction takes.
+func (w *regexWalk) runes(in *syntax.Inst, to int32) int32 {
+	s := runesOf(in)
+	if len(s) < classFrom {
+		return w.class(s, w.form.json, to)
+	}
+	rule, ok := w.rules[&s[0]]
+	if !ok {
+		rule = w.classRule(s, w.form.json)
+		w.rules[&s[0]] = rule
+	}
+	return w.call(rule, to)
+}
+
+// classFrom is how long the list of a class is that is looked up by itself, not by what it holds.
+const classFrom = 32
 
 // runesOf returns the characters that an instruction takes.
 func runesOf(in *syntax.Inst) set {
@@ -204,7 +280,7 @@ func runesOf(in *syntax.Inst) set {
 	case syntax.InstRuneAny:
 		return everyRune
 	case syntax.InstRuneAnyNotNL:
-		return everyRune.without('\n')
+		return everyRuneButLine
 	}
 	if len(in.Rune) != 1 {
 		return in.Rune
@@ -236,14 +312,39 @@ func (b *builder) until(s string, mark byte, to int32) int32 {
 	for i := range holes {
 		holes[i] = b.hole()
 	}
-	letters := slices.Clone(want)
-	slices.Sort(letters)
-	letters = slices.Compact(letters)
+	// back[i] is how many characters at the end of the first i, not all of them, are the beginning
+	// of want: what counts where the next character is another.
+	back := make([]int, len(want)+1)
+	after := func(i int, r rune) int {
+		for i == len(want) || want[i] != r {
+			if i == 0 {
+				return 0
+			}
+			i = back[i]
+		}
+		return i + 1
+	}
+	for i := 1; i < len(want); i++ {
+		back[i+1] = after(back[i], want[i])
+	}
 	for i := range want {
+		var letters []rune // that do not lead back to the beginning
+		for k := i; b.spend(1); k = back[k] {
+			if !slices.Contains(letters, want[k]) {
+				letters = append(letters, want[k])
+			}
+			if k == 0 {
+				break
+			}
+		}
+		slices.Sort(letters)
+		if !b.spend(8 + 2*len(letters)) {
+			return end
+		}
 		starts := []int32{b.class(everyRune.without(letters...), false, holes[0])}
 		for _, r := range letters {
 			next := to
-			if n := overlap(want, want[:i], r); n < len(want) {
+			if n := after(i, r); n < len(want) {
 				next = holes[n]
 			}
 			starts = append(starts, b.class(set{r, r}, false, next))
@@ -254,15 +355,4 @@ func (b *builder) until(s string, mark byte, to int32) int32 {
 		b.fill(holes[i], starts...)
 	}
 	return holes[0]
-}
-
-// overlap returns how many characters at the end of seen and r are the beginning of want.
-func overlap(want, seen []rune, r rune) int {
-	text := append(slices.Clone(seen), r)
-	for n := min(len(want), len(text)); n > 0; n-- {
-		if slices.Equal(want[:n], text[len(text)-n:]) {
-			return n
-		}
-	}
-	return 0
 }

@@ -49,7 +49,8 @@ func TestExpressionsMatchWhatGoMatches(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		n, err := (&Spec{Kind: KindRegex, Regex: text}).build()
+		n := newNet()
+		err = (&Spec{Kind: KindRegex, Regex: text}).build(n)
 		if err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
@@ -168,6 +169,34 @@ func TestControlTokensStandOnlyWhereASequenceNamesThem(t *testing.T) {
 	for _, bad := range []Part{{Regex: "a", Special: true}, {Special: true}} {
 		if msg := (&Spec{Kind: KindSequence, Parts: []Part{bad}}).Validate(); msg == "" {
 			t.Errorf("%v passes", bad)
+		}
+	}
+}
+
+// TestCodePointsOfECMAScript: \u00e9 is a character also beside others, in classes and behind a
+// backslash that is one; two halves of a pair are the character that they stand for.
+func TestCodePointsOfECMAScript(t *testing.T) {
+	for pattern, want := range map[string]string{
+		`[\u0041\u0042]`:              `[\x{0041}\x{0042}]`,
+		`\u0041\u0042\u0043`:          `\x{0041}\x{0042}\x{0043}`,
+		`\\u0041`:                     `\\u0041`,
+		`\\\u0041`:                    `\\\x{0041}`,
+		`\ud83d\ude00`:                `\x{1f600}`,
+		`[\ud83d\ude00-\ud83d\ude0f]`: `[\x{1f600}-\x{1f60f}]`,
+		`\ud83dx\ude00`:               `\x{d83d}x\x{de00}`,
+		`\u00`:                        `\u00`,
+		`\u004g`:                      `\u004g`,
+		`a\`:                          `a\`,
+	} {
+		if got := fromECMA(pattern); got != want {
+			t.Errorf("%s is read as %s, want %s", pattern, got, want)
+		}
+	}
+	g := compiled(t, schemaSpec(`{"type":"string","pattern":"^[\\u0041\\u0042]\\ud83d\\ude00$"}`), recallVocabulary())
+	r := rand.New(rand.NewPCG(1, 17))
+	for text, want := range map[string]bool{`"A😀"`: true, `"B😀"`: true, `"C😀"`: false, `"A"`: false} {
+		if why, ok := accepts(g, r, text); ok != want {
+			t.Errorf("%s: %v %s", text, ok, why)
 		}
 	}
 }

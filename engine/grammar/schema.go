@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -29,16 +30,17 @@ type value struct {
 	id    int32    // place in the document, from 0
 	in    *value   // what it is part of, nil for the whole
 	key   string   // its name or index there
+	index map[string]*value
 }
 
-func parseSchema(raw []byte) (*value, error) {
+func parseSchema(raw []byte, n *net) (*value, error) {
 	if len(raw) > schemaBytesMost {
 		return nil, fmt.Errorf("it has %d bytes, allowed are %d", len(raw), schemaBytesMost)
 	}
 	if !utf8.Valid(raw) {
 		return nil, errors.New("it is not valid UTF-8")
 	}
-	p := parser{dec: json.NewDecoder(bytes.NewReader(raw))}
+	p := parser{net: n, dec: json.NewDecoder(bytes.NewReader(raw))}
 	p.dec.UseNumber()
 	v, err := p.value(nil, "", 0)
 	if err != nil {
@@ -51,6 +53,7 @@ func parseSchema(raw []byte) (*value, error) {
 }
 
 type parser struct {
+	*net
 	dec   *json.Decoder
 	count int32
 }
@@ -66,6 +69,9 @@ func (p *parser) value(in *value, key string, depth int) (*value, error) {
 		}
 		return nil, fmt.Errorf("it is no JSON: %w", err)
 	}
+	if !p.spend(10) { // the value, its place in a list, its key, the token
+		return nil, p.err
+	}
 	v := &value{id: p.count, in: in, key: key}
 	p.count++
 	switch t := t.(type) {
@@ -76,6 +82,7 @@ func (p *parser) value(in *value, key string, depth int) (*value, error) {
 		return v, p.array(v, depth)
 	case string:
 		v.kind, v.text = 's', t
+		p.spend(len(t) / 16)
 	case json.Number:
 		v.kind, v.text = '0', t.String()
 	case bool:
@@ -97,6 +104,7 @@ func (p *parser) object(v *value, depth int) error {
 			return fmt.Errorf("it is no JSON: %w", err)
 		}
 		name := t.(string) // a Decoder returns no other token here
+		p.spend(4 + len(name)/16)
 		if seen[name] {
 			return fmt.Errorf("%s has the name %s twice", quote(v.at()), quote(name))
 		}
@@ -131,14 +139,33 @@ func (p *parser) close() error {
 
 // at returns the JSON pointer of v, as "#/properties/a".
 func (v *value) at() string {
-	if v.in == nil {
-		return "#"
+	var keys []string
+	for ; v.in != nil; v = v.in {
+		keys = append(keys, toPointer.Replace(v.key))
 	}
-	return v.in.at() + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(v.key)
+	slices.Reverse(keys)
+	return strings.Join(append([]string{"#"}, keys...), "/")
 }
+
+var (
+	toPointer   = strings.NewReplacer("~", "~0", "/", "~1")
+	fromPointer = strings.NewReplacer("~1", "/", "~0", "~")
+)
+
+// indexFrom is how many members an object has whose names are looked up in a map.
+const indexFrom = 16
 
 // get returns the member of this name, nil if there is none.
 func (v *value) get(name string) *value {
+	if len(v.names) >= indexFrom {
+		if v.index == nil {
+			v.index = make(map[string]*value, len(v.names))
+			for i, n := range v.names {
+				v.index[n] = v.items[i]
+			}
+		}
+		return v.index[name]
+	}
 	for i, n := range v.names {
 		if n == name {
 			return v.items[i]
@@ -148,7 +175,7 @@ func (v *value) get(name string) *value {
 }
 
 // resolve returns what a $ref such as "#/$defs/a" points to in the document v.
-func (v *value) resolve(ref string) (*value, error) {
+func (v *value) resolve(n *net, ref string) (*value, error) {
 	if ref == "#" {
 		return v, nil
 	}
@@ -158,7 +185,10 @@ func (v *value) resolve(ref string) (*value, error) {
 	}
 	at := v
 	for part := range strings.SplitSeq(rest, "/") {
-		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(unescapePercent(part))
+		part = fromPointer.Replace(unescapePercent(part))
+		if !n.spend(4 + len(part)/8) {
+			return nil, n.err
+		}
 		var next *value
 		if at.kind == 'a' {
 			if i, err := strconv.Atoi(part); err == nil && i >= 0 && i < len(at.items) {

@@ -71,10 +71,11 @@ type Part struct {
 }
 
 // Validate returns "" if s can be compiled, otherwise a sentence that names what is wrong (in a
-// schema: the keyword and its JSON pointer) and what is allowed. It needs no vocabulary and
-// takes milliseconds, also for hostile input.
+// schema: the keyword and its JSON pointer) and what is allowed. It needs no vocabulary, and its
+// work is bounded, also for hostile input (workMost).
 func (s *Spec) Validate() (message string) {
-	n, err := s.build()
+	n := newNet()
+	err := s.build(n)
 	if err == nil {
 		_, err = n.settle(allBytes())
 	}
@@ -93,19 +94,18 @@ func allBytes() *[256]bool {
 }
 
 // build makes the automaton of s; its rule 0 is the whole.
-func (s *Spec) build() (*net, error) {
-	n := newNet()
+func (s *Spec) build(n *net) error {
 	top := n.newRule("the whole")
 	b := newBuilder(n)
 	start, err := s.start(b)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	n.rules[top].start = start
 	if err := n.check(); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.Kind, err)
+		return fmt.Errorf("%s: %w", s.Kind, err)
 	}
-	return n, nil
+	return nil
 }
 
 func (s *Spec) start(b *builder) (int32, error) {
@@ -184,10 +184,14 @@ func (q *sequence) parts(list []Part, depth int, to int32) (int32, error) {
 		return 0, fmt.Errorf("alternatives nest deeper than %d levels", PartsDepthMax)
 	}
 	for i := len(list) - 1; i >= 0; i-- {
+		q.spend(4)
 		if q.count++; q.count > PartsMax {
 			return 0, fmt.Errorf("it has more than %d parts", PartsMax)
 		}
 		at, err := q.part(&list[i], depth, to)
+		if err == nil {
+			err = q.err
+		}
 		if err != nil {
 			return 0, fmt.Errorf("part %d: %w", i, err)
 		}

@@ -1,7 +1,6 @@
 package grammar
 
 import (
-	"math/bits"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -16,13 +15,6 @@ const (
 	// tokenBytesMost bounds the tokens that are used; longer ones are never allowed. The longest
 	// in use are runs of 128 to 256 spaces.
 	tokenBytesMost = 1024
-	// maskWorkMost bounds the search for one mask: each step from a state by a class of bytes counts once,
-	// for the nodes that it goes through and workPerStep. Masks of usual grammars take thousands;
-	// one that takes all takes about 20 ms, and holds a step of the engine up for as long. Beyond, the
-	// mask is cut: what was found and single bytes are allowed. A step counts the same whether it was
-	// taken in an earlier search or not, so that a mask depends on the text alone (G4).
-	maskWorkMost = 1 << 17
-	workPerStep  = 8
 )
 
 // vocabulary is the tokens in the order in which masks look at them. It is read only.
@@ -60,8 +52,10 @@ type token struct {
 	id   int32
 }
 
-func newVocabulary(tok *tokenizer.Tokenizer) *vocabulary {
-	texts := make([]string, tok.Vocab())
+// newVocabulary takes the tokens of tok for which the model has a logit. Others can never be
+// chosen, so a state that had no way but through them would be a dead end.
+func newVocabulary(tok *tokenizer.Tokenizer, logits int) *vocabulary {
+	texts := make([]string, max(0, min(tok.Vocab(), logits)))
 	control := map[string]int32{}
 	for id := range int32(len(texts)) {
 		if text := tok.Text(id); !tok.IsSpecial(id) && len(text) <= tokenBytesMost {
@@ -70,7 +64,13 @@ func newVocabulary(tok *tokenizer.Tokenizer) *vocabulary {
 			control[text] = id
 		}
 	}
-	v := vocabularyOf(texts, tok.EOS())
+	var ends []int32
+	for _, id := range tok.EOS() {
+		if int(id) < len(texts) {
+			ends = append(ends, id)
+		}
+	}
+	v := vocabularyOf(texts, ends)
 	v.control = control
 	return v
 }
@@ -188,132 +188,5 @@ func (b bitmap) add(id int32) { b[id>>6] |= 1 << (id & 63) }
 func (b bitmap) merge(from []uint64) {
 	for i, w := range from {
 		b[i] |= w
-	}
-}
-
-// matcher is a machine over a vocabulary.
-type matcher struct {
-	*machine
-	*vocabulary
-	marks  []int32 // by byte from markByte: the control token, -1 if there is none
-	walked []*live // of a walk, by depth
-	search uint32  // counts the searches for masks
-	work   int     // that is left to the present one
-	found  bitmap  // working memory
-}
-
-// masked returns l, or the same state of the present age, with its mask known.
-func (m *matcher) masked(l *live) *live {
-	l = m.adopt(l)
-	if l.has {
-		return l
-	}
-	clear(m.found)
-	m.search, m.work = m.search+1, maskWorkMost
-	plainly, others := m.plainly(l)
-	if plainly > 0 {
-		m.found.merge(m.upTo[plainly])
-	}
-	m.walk(&m.other, l)
-	if others != nil {
-		m.walk(&m.plain, others)
-	}
-	l = m.adopt(l)
-	for i, id := range m.marks {
-		if id >= 0 && m.step(l, m.class[markByte+i]) != &dead {
-			m.found.add(id)
-		}
-	}
-	m.keep(l)
-	return l
-}
-
-// keep stores what was found: as ids if that is smaller than a mask.
-func (m *matcher) keep(l *live) {
-	n := 0
-	for _, w := range m.found {
-		n += bits.OnesCount64(w)
-	}
-	l.has = true
-	if 4*n < 8*len(m.found) {
-		l.few = make([]int32, 0, n)
-		for i, w := range m.found {
-			for ; w != 0; w &= w - 1 {
-				l.few = append(l.few, int32(i<<6+bits.TrailingZeros64(w)))
-			}
-		}
-		m.maskBytes += 4 * n
-		return
-	}
-	l.mask = append([]uint64(nil), m.found...)
-	m.maskBytes += 8 * len(m.found)
-}
-
-// plainly returns up to how many characters a plain token may have because a place of l is in a
-// string where any character may come, and the state of the other places, nil if there is none.
-func (m *matcher) plainly(l *live) (chars int, others *live) {
-	for _, p := range l.places {
-		chars = max(chars, m.plainPlace(p))
-	}
-	if chars == 0 {
-		return 0, l
-	}
-	m.start()
-	for _, p := range l.places {
-		if m.plainPlace(p) == 0 {
-			m.places = append(m.places, p)
-		}
-	}
-	if len(m.places) == 0 {
-		return chars, nil
-	}
-	return chars, m.intern()
-}
-
-// plainPlace returns how many plain characters may come at p, at most plainMost, 0 if p is
-// not where a character of a string begins.
-func (m *matcher) plainPlace(p place) int {
-	if p.node != m.chars || p.at == nil {
-		return 0
-	}
-	x := &m.nodes[p.at.node]
-	switch {
-	case x.kind != nodeRepeat || m.startOf(x.rule) != m.chars:
-		return 0
-	case x.max < 0:
-		return plainMost
-	}
-	return min(plainMost, int(x.max-p.at.count)+1)
-}
-
-// walk adds the tokens of t that may come at l, which is of the present age. Nothing is forgotten
-// meanwhile, so what is kept may grow beyond its bounds by what maskWorkMost allows.
-func (m *matcher) walk(t *tree, l *live) {
-	m.walked = append(m.walked[:0], l)
-	for i := int32(0); int(i) < len(t.nodes); {
-		x := &t.nodes[i]
-		if m.work < 0 && x.depth > 0 {
-			i = x.skip
-			continue
-		}
-		at := m.walked[x.depth]
-		c := m.class[x.b]
-		next := at.next[c]
-		if next == nil {
-			next = m.step(at, c)
-		}
-		if at.met[c] != m.search {
-			at.met[c] = m.search
-			m.work -= workPerStep + int(at.cost[c])
-		}
-		if next == &dead {
-			i = x.skip
-			continue
-		}
-		for _, id := range t.ids[x.first : int(x.first)+int(x.n)] {
-			m.found.add(id)
-		}
-		m.walked = append(m.walked[:x.depth+1], next)
-		i++
 	}
 }

@@ -132,7 +132,7 @@ func build(c Config, s *Served) (*Worker, error) {
 		compiling: make(chan struct{}, compilingMax),
 	}
 	w.grammars = sync.OnceValue(func() *grammar.Cache {
-		c := grammar.NewCache(s.Tokenizer)
+		c := grammar.NewCache(s.Tokenizer, s.Vocab)
 		w.compiled.Store(c)
 		return c
 	})
