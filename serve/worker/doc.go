@@ -40,4 +40,8 @@
 //	    attempts of which one is not Deterministic the KV may differ in the last bits.)
 //	W12 the step of rooms that generate allocates nothing here; a grammar is compiled before its room
 //	    is requested, by the goroutine of its leg
+//	W13 what the model computes is judged before any parameter: logits that are no finite numbers
+//	    fail their room as internal, never as the client's error. While the model has never
+//	    computed others the worker is not healthy; later it is, or one prompt that overflows could
+//	    take workers out one by one
 package worker
