@@ -3,7 +3,6 @@ package blocks
 import (
 	"encoding/binary"
 	"fmt"
-	"time"
 )
 
 // Key names what a completely filled block holds: a digest of a salt and of all tokens from the
@@ -148,7 +147,8 @@ func (p *Pool) touch(b int32) bool {
 // link puts a block at the recently used end of the cache.
 func (p *Pool) link(b int32) {
 	x, l := &p.blocks[b], p.of(b)
-	x.prev, x.next = l.newest, none
+	p.uses++
+	x.prev, x.next, x.used = l.newest, none, p.uses
 	if l.newest == none {
 		l.oldest = b
 	} else {
@@ -174,61 +174,6 @@ func (p *Pool) unlink(b int32) {
 	p.count.Cached--
 }
 
-// Pin keeps the beginning of a table that is held, as far as it can be found, in the cache until a
-// moment: nothing else is changed than the order in which blocks are evicted (B9). No more than most
-// blocks of the pool are pinned; what is pinned already stays so until the later moment.
-func (p *Pool) Pin(table []int32, until time.Duration, most int) {
-	for _, b := range table {
-		p.check(b, held, "pin")
-		x := &p.blocks[b]
-		if !x.found || x.until == 0 && p.pins >= most {
-			return // what is behind it would be of no use
-		}
-		if x.until == 0 {
-			p.pins++
-		}
-		x.until = max(x.until, until, 1)
-		if p.expires == 0 || x.until < p.expires {
-			p.expires = x.until
-		}
-	}
-}
-
-// Expire ends the pins whose time is over. It costs nothing before that.
-func (p *Pool) Expire(now time.Duration) {
-	if p.expires == 0 || now < p.expires {
-		return
-	}
-	for b := p.pinned.oldest; b != none; {
-		x := &p.blocks[b]
-		next := x.next
-		if x.until <= now {
-			p.unlink(b)
-			p.unpin(b)
-			p.link(b) // in the order of their use, behind those that were used with them and not pinned
-		}
-		b = next
-	}
-	p.expires = 0
-	for b := range p.blocks { // those that are held, too
-		switch x := &p.blocks[b]; {
-		case x.until == 0:
-		case x.until <= now:
-			p.unpin(int32(b))
-		case p.expires == 0 || x.until < p.expires:
-			p.expires = x.until
-		}
-	}
-}
-
-// unpin ends the pin of a block that is in no list, if it has one.
-func (p *Pool) unpin(b int32) {
-	if x := &p.blocks[b]; x.until > 0 {
-		x.until = 0
-		p.pins--
-	}
-}
-
 // evict frees the cached block that was used least recently, of those that are pinned only if there
 // is no other (B5, B9).
 func (p *Pool) evict() {
@@ -248,8 +193,8 @@ func (p *Pool) evict() {
 }
 
 // AppendState appends a canonical form of what is findable and not held: the keys of the cache,
-// the least recently used first and the pinned ones last, after the counts. Numbers of blocks are left out; AppendBlock
-// says the same of the blocks that a table holds.
+// the least recently used first and the pinned ones last, each with the end of its pin, after the
+// counts. Numbers of blocks are left out; AppendBlock says the same of the blocks that a table holds.
 func (p *Pool) AppendState(b []byte) []byte {
 	n := p.count
 	for _, x := range [...]int{n.Free, n.Cached, n.Quarantined} {
@@ -258,9 +203,10 @@ func (p *Pool) AppendState(b []byte) []byte {
 	for _, first := range [...]int32{p.plain.oldest, p.pinned.oldest} {
 		for i := first; i != none; i = p.blocks[i].next {
 			b = append(b, p.index.keys[i][:]...)
+			b = binary.AppendUvarint(b, uint64(p.blocks[i].until))
 		}
 	}
-	return binary.AppendUvarint(b, uint64(p.pins))
+	return binary.AppendUvarint(b, uint64(len(p.ends)))
 }
 
 // AppendTable appends the keys of a room and, if it has any, what the pool knows of its blocks.
@@ -276,8 +222,8 @@ func (p *Pool) AppendTable(b []byte, keys []Key, table []int32) []byte {
 	return b
 }
 
-// AppendBlock appends what the pool knows of one block of a table: its holders, its key, and
-// whether it can be found. Of a block without key and with one holder, nothing but that.
+// AppendBlock appends what the pool knows of one block of a table: its holders, its key, whether it
+// can be found, and the end of its pin. Of a block without key and with one holder, nothing but that.
 func (p *Pool) AppendBlock(b []byte, i int32) []byte {
 	x := &p.blocks[i]
 	flags := byte(0)
@@ -290,10 +236,8 @@ func (p *Pool) AppendBlock(b []byte, i int32) []byte {
 	if x.barred {
 		flags |= 4
 	}
-	if x.until > 0 {
-		flags |= 8
-	}
 	b = append(b, flags)
+	b = binary.AppendUvarint(b, uint64(x.until))
 	b = binary.AppendUvarint(b, uint64(x.refs))
 	b = binary.AppendUvarint(b, uint64(x.apart))
 	if x.keyed {

@@ -3,6 +3,7 @@ package blocks
 import (
 	"slices"
 	"testing"
+	"time"
 )
 
 // fill takes blocks for a prompt, without looking for any, and publishes them.
@@ -122,5 +123,40 @@ func TestNothingAllocates(t *testing.T) {
 		p.Available()
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestAPinOfACopyPinsTheFirst: of one prompt that two rooms filled the copy that is found is kept, and
+// the end of its pin, not of the pool, is what ending costs.
+func TestAPinOfACopyPinsTheFirst(t *testing.T) {
+	p := New(8)
+	first, second := fill(&p, "ab"), fill(&p, "ab")
+	p.Release(first)
+	p.Pin(second, time.Minute, 4)
+	p.Release(second)
+	p.Release(fill(&p, "cdefgh"))
+	p.Take(6)
+	if got := p.Match(keysOf("ab")); p.Pinned() != 2 || !slices.Equal(got, first) {
+		t.Errorf("%d blocks are pinned and %v found, want 2 and %v", p.Pinned(), got, first)
+	}
+	p.Expire(time.Minute - 1)
+	if p.Pinned() != 2 || p.PinnedAt(time.Minute) != 0 {
+		t.Errorf("%d pins before the end and %d at it, want 2 and 0", p.Pinned(), p.PinnedAt(time.Minute))
+	}
+	if p.Expire(time.Minute); p.Pinned() != 0 {
+		t.Errorf("%d pins after the end", p.Pinned())
+	}
+}
+
+// BenchmarkExpire is one pin and its end in a pool of a million blocks.
+func BenchmarkExpire(b *testing.B) {
+	p := New(1 << 20)
+	table := fill(&p, "abcd")
+	now := time.Duration(0)
+	for b.Loop() {
+		p.Pin(table, now+1, 1<<18)
+		now++
+		p.Expire(now)
+		p.PinnedAt(now)
 	}
 }

@@ -20,7 +20,7 @@
 //
 // A room whose tokens were computed elsewhere at the same time has a second copy of a block.
 // It stays private: tables are never rewritten. It keeps its key, so that its release is a use
-// of the first copy, or makes it the first if that one is gone.
+// of the first copy, or makes it the first if that one is gone; and so is its pin.
 //
 // # Invariants
 //
@@ -49,8 +49,9 @@
 //	B9  A pin is no hold. It decides who is evicted last, and nothing else: what it keeps counts as
 //	    available, so nobody ever waits for a pin. It has an end, and a pool has a bound of them,
 //	    beyond which the rest of a beginning is not pinned. A beginning is pinned from its first
-//	    block on and every block at least as long as those behind it, so that B6 holds. Whose it
-//	    is, its keys say, which have the salt in them.
+//	    block on and every block at least as long as those behind it, so that B6 holds; a
+//	    pin is a use. Whose it is, its keys say, which have the salt in them. The end of a pin costs
+//	    no more than the pin did.
 //	B8  Bounded and deterministic. Take, Match, Publish, Release, Quarantine and Clear cost a
 //	    constant per block; the same calls give the same numbers.
 package blocks

@@ -61,14 +61,30 @@ func (m *model) order() (cache []int32) {
 	return cache
 }
 
-// pin expects that the beginning of a table is pinned, as far as it is found and the bound lets it.
+// pin expects that the beginning of a table is pinned, as far as it is found and the bound lets it;
+// of a second copy the first is, or it is the first itself.
 func (m *model) pin(table []int32, until int) {
+	var all []int32
+	left := pinsMost - len(m.pinned)
 	for _, b := range table {
-		first, ok := m.found[m.bytes[b]]
-		if !ok || first != b || m.pinned[b] == 0 && len(m.pinned) == pinsMost {
-			return
+		prefix, said := m.bytes[b]
+		first, ok := m.found[prefix]
+		if !ok {
+			first = b
 		}
+		if !said || !ok && m.barred[b] || m.pinned[first] == 0 && left == 0 {
+			break
+		}
+		if all = append(all, first); m.pinned[first] == 0 {
+			left--
+		}
+	}
+	for _, b := range slices.Backward(all) {
+		m.found[m.bytes[b]] = b
 		m.pinned[b] = max(m.pinned[b], until)
+		if i := slices.Index(m.cache, b); i >= 0 {
+			m.cache = append(slices.Delete(m.cache, i, i+1), b)
+		}
 	}
 }
 
@@ -255,6 +271,15 @@ func TestThePoolIsAsTheModelSays(t *testing.T) {
 			},
 			"pins expire": func(t *rapid.T) {
 				now := rapid.IntRange(0, 5).Draw(t, "now")
+				want := len(m.pinned)
+				for _, until := range m.pinned {
+					if until <= now {
+						want--
+					}
+				}
+				if got := p.PinnedAt(time.Duration(now)); got != want {
+					t.Fatalf("%d blocks are still pinned at %d, the model says %d of %v", got, now, want, m.pinned)
+				}
 				p.Expire(time.Duration(now))
 				m.expire(now)
 			},
@@ -291,6 +316,11 @@ func TestThePoolIsAsTheModelSays(t *testing.T) {
 				p = c
 			},
 			"": func(t *rapid.T) {
+				for b := range int32(m.total) {
+					if int(p.blocks[b].until) != m.pinned[b] {
+						t.Fatalf("block %d is pinned until %d, the model says %v (B9)", b, p.blocks[b].until, m.pinned)
+					}
+				}
 				if p.Pinned() != len(m.pinned) {
 					t.Fatalf("%d blocks are pinned, the model says %v (B9)", p.Pinned(), m.pinned)
 				}

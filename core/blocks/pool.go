@@ -41,7 +41,9 @@ type block struct {
 	apart  int32         // operations on it that were given up and may still be under way
 	next   int32         // free: the next free block; cached: the next more recently used one of its list
 	prev   int32         // cached: the next less recently used one
+	at     int32         // pinned: where it stands in Pool.ends
 	until  time.Duration // it is pinned as long; 0: it is not
+	used   uint64        // cached: of two blocks the one that was used later has more
 }
 
 // Pool is a set of numbered blocks. The free ones form a list, the one released last first,
@@ -53,8 +55,8 @@ type Pool struct {
 	first   int32 // free block that Take gives next, or none
 	plain   list
 	pinned  list
-	expires time.Duration // no pin is over before; 0: unless there is none
-	pins    int           // blocks that are pinned, cached or held
+	ends    []int32 // blocks that are pinned, cached or held: a heap, the pin that ends next first
+	uses    uint64
 	count   Count
 	evicted uint64
 }
@@ -84,23 +86,6 @@ func (p *Pool) Count() Count { return p.count }
 
 // Available is the number of blocks that Take could give: the free and the cached ones.
 func (p *Pool) Available() int { return p.count.Free + p.count.Cached }
-
-// Pinned is the number of blocks, cached or held, that are pinned.
-func (p *Pool) Pinned() int { return p.pins }
-
-// PinnedAt is Pinned without those whose time is over at now, which Expire has yet to find.
-func (p *Pool) PinnedAt(now time.Duration) int {
-	if p.expires == 0 || now < p.expires {
-		return p.pins
-	}
-	n := 0
-	for i := range p.blocks {
-		if p.blocks[i].until > now {
-			n++
-		}
-	}
-	return n
-}
 
 // Evicted is the number of cached blocks that Take has taken so far.
 func (p *Pool) Evicted() uint64 { return p.evicted }
@@ -245,8 +230,8 @@ func (p *Pool) wrong(b int32, verb string, want place) {
 
 // CopyTo makes dst equal to p and reuses dst's memory.
 func (p *Pool) CopyTo(dst *Pool) {
-	list, index := append(dst.blocks[:0], p.blocks...), dst.index
+	list, ends, index := append(dst.blocks[:0], p.blocks...), append(dst.ends[:0], p.ends...), dst.index
 	p.index.copyTo(&index)
 	*dst = *p
-	dst.blocks, dst.index = list, index
+	dst.blocks, dst.ends, dst.index = list, ends, index
 }

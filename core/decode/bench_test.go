@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"baton/core/blocks"
 	"baton/core/room"
 )
 
@@ -45,5 +46,27 @@ func BenchmarkToken(b *testing.B) {
 		out.Reset()
 		c.Step(0, Event{Kind: StepDone, Results: results}, &out)
 		c.NextTimer()
+	}
+}
+
+// BenchmarkWaiting is one event while 32 rooms compute and 256 wait, each for the prefix of one of them.
+func BenchmarkWaiting(b *testing.B) {
+	const computing, waiting, keys = 32, 256, 64
+	c := New(Config{Boot: 1, Blocks: 64 * 1024, QueuedMax: computing + waiting, RunningMax: computing, ChunkTokens: 512})
+	var out Effects
+	for i := range computing + waiting {
+		prompt := make([]blocks.Key, keys)
+		for k := range prompt {
+			prompt[k] = blocks.Key{byte(i % computing), byte(k), 1}
+		}
+		c.Step(0, Event{Kind: Request, Room: room.ID(i + 1), Peer: Local, Tokens: keys*room.BlockTokens + 1, MaxNew: 16, Keys: prompt, Deadline: time.Hour}, &out)
+	}
+	if c.count[NeedsBlocks] != waiting {
+		b.Fatalf("%d rooms wait, want %d", c.count[NeedsBlocks], waiting)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		out.Reset()
+		c.Step(0, Event{Kind: TimerFired}, &out)
 	}
 }

@@ -268,16 +268,42 @@ func (c *Core) giveBlocks(now time.Duration, out *Effects) {
 // comes says that an older room computes blocks here that e is to compute, too: it will find them
 // (D16). What comes over a link waits for nobody: prefill may have it.
 func (c *Core) comes(e *entry, prefix []blocks.Key) bool {
-	if e.peer != Local && e.phase != Retracted {
+	if !e.computes() {
 		return false
 	}
+	if c.stillComes(e) {
+		return true
+	}
+	e.behind = c.ahead(e, prefix)
+	return e.behind.id != 0
+}
+
+// computes says that a room that waits for blocks computes here what it does not find.
+func (e *entry) computes() bool { return e.peer == Local || e.phase == Retracted }
+
+// stillComes says that whom e was seen to wait for still computes it. So an event asks of each that
+// waits about one other, and of all that compute only when that one has moved.
+func (c *Core) stillComes(e *entry) bool {
+	if e.behind.id == 0 {
+		return false
+	}
+	o := &c.rooms[e.behind.slot]
+	return o.id == e.behind.id && o.phase.unfilled() && o.filledTo/room.BlockTokens < e.behind.blocks
+}
+
+// ahead finds the oldest room that computes blocks which e is to compute, too.
+func (c *Core) ahead(e *entry, prefix []blocks.Key) behind {
 	for i := c.live.First(); i != e.slot; i = c.live.Next(i) {
 		o := &c.rooms[i]
-		if o.phase.unfilled() && int(o.filledTo/room.BlockTokens) < blocks.Common(prefix, o.keys[:min(len(o.keys), int(o.past())/room.BlockTokens)]) {
-			return true
+		if !o.phase.unfilled() {
+			continue
+		}
+		n := blocks.Common(prefix, o.keys[:min(len(o.keys), int(o.past())/room.BlockTokens)])
+		if int(o.filledTo/room.BlockTokens) < n {
+			return behind{o.id, i, int32(n)}
 		}
 	}
-	return false
+	return behind{}
 }
 
 // give gives a room its blocks, of which the first are found.

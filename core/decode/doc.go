@@ -86,7 +86,8 @@
 //	D16 Nothing is computed twice at a time. A room that computes here gets no blocks while an older
 //	    one computes blocks that it begins with, too: it finds them then. It holds nothing while it
 //	    waits and waits for older ones alone, which do not wait for it, so it is not for ever; and
-//	    those behind it may pass, for it is no resource that it waits for.
+//	    those behind it may pass, for it is no resource that it waits for. Views say so
+//	    (room.OlderPrefix).
 //	D17 Pins (blocks.B9). A room that asks for it leaves what can be found of its prompt and of its
 //	    first output pinned, for a time from its end; no more of the pool than PinnedMax is at a
 //	    time.

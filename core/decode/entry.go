@@ -29,12 +29,20 @@ type entry struct {
 	stepTo   int32         // the same once the outstanding step is home
 	branch                 // its first or only output
 	more     []branch      // the others
+	behind   behind        // whom it was last seen to wait for; it follows from the rooms
 	pin      time.Duration // how long its blocks are pinned when it is over
 	began    time.Duration
 	since    time.Duration // when it entered its phase
 	queued   time.Duration // when it entered its queue
 	deadline time.Duration
 	resend   time.Duration
+}
+
+// behind is an older room and how many blocks of it a younger one waits for.
+type behind struct {
+	id     room.ID // 0: nobody
+	slot   int32
+	blocks int32
 }
 
 // branch is one output of a room. All of a room have the same full blocks of the prompt, which the

@@ -42,6 +42,7 @@ func (e *entry) queue() room.Queue {
 
 // Rooms yields every live room, oldest first.
 func (c *Core) Rooms(yield func(room.View) bool) {
+	closed := false // somebody waits for blocks, and those behind for their turn
 	for i := c.live.First(); i != room.None; i = c.live.Next(i) {
 		e := &c.rooms[i]
 		row := &phaseTable[e.phase]
@@ -49,8 +50,14 @@ func (c *Core) Rooms(yield func(room.View) bool) {
 			Room: e.id, Phase: row.Name, Poll: row.Poll, Queue: e.queue(), Began: e.began, Since: e.since,
 			Deadline: e.deadline, WaitsFor: row.WaitsFor, Peer: e.peer, Lease: e.lease, Outcome: e.outcome,
 		}
-		if e.phase == Generating && e.short() && !e.inStep {
+		switch {
+		case e.phase == Generating && e.short() && !e.inStep:
 			v.WaitsFor = phaseTable[Retracted].WaitsFor
+		case closed || e.phase != NeedsBlocks && e.phase != Retracted:
+		case e.computes() && c.ahead(e, e.prefix()).id != 0:
+			v.WaitsFor = room.OlderPrefix
+		default:
+			closed = true
 		}
 		if !yield(v) {
 			return
@@ -155,7 +162,8 @@ func (c *Core) AppendState(b []byte) []byte {
 
 func (e *entry) appendState(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(e.id))
-	b = append(b, bit(e.pin > 0), byte(e.phase), byte(e.rights), byte(len(e.more)))
+	b = binary.AppendUvarint(b, uint64(e.pin))
+	b = append(b, byte(e.phase), byte(e.rights), byte(len(e.more)))
 	for n := range int32(e.branches()) {
 		x := e.at(n)
 		b = append(b, bit(x.inStep)|bit(x.beginning)<<1|bit(x.over)<<2)

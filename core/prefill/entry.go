@@ -28,10 +28,18 @@ type entry struct {
 	out      []int32       // chunks whose write has not come home
 	blocks   []int32       // block table from token 0; nil while none are held
 	pin      time.Duration // how long its blocks are pinned when it is over
+	behind   behind        // whom it was last seen to wait for; it follows from the rooms
 	began    time.Duration
 	since    time.Duration // when it entered its phase
 	queued   time.Duration // when it entered its queue
 	deadline time.Duration
+}
+
+// behind is an older room and how many blocks of it a younger one waits for.
+type behind struct {
+	id     room.ID // 0: nobody
+	slot   int32
+	blocks int32
 }
 
 // busy says that something of the room is under way that touches its blocks.

@@ -30,12 +30,20 @@ func (c *Core) Timers(yield func(at time.Duration, t room.Timer) bool) {
 
 // Rooms yields every live room, oldest first.
 func (c *Core) Rooms(yield func(room.View) bool) {
+	closed := false // somebody waits for blocks or a place, and those behind for their turn
 	for i := c.live.First(); i != room.None; i = c.live.Next(i) {
 		e := &c.rooms[i]
 		row := &phaseTable[e.phase]
 		v := room.View{
 			Room: e.id, Phase: row.Name, Poll: row.Poll, Queue: row.Queue, Began: e.began, Since: e.since,
 			Deadline: e.deadline, WaitsFor: row.WaitsFor, Lease: e.lease, Outcome: e.outcome,
+		}
+		switch {
+		case closed || e.phase != Queued:
+		case c.ahead(e).id != 0:
+			v.WaitsFor = room.OlderPrefix
+		default:
+			closed = true
 		}
 		if !yield(v) {
 			return
@@ -122,7 +130,7 @@ func (e *entry) appendState(b []byte) []byte {
 	b = append(b, byte(e.phase), bit(e.hasReq)|bit(e.inStep)<<1)
 	b = appendLease(b, e.lease)
 	b = binary.AppendUvarint(b, uint64(e.conn))
-	b = append(b, bit(e.pin > 0))
+	b = binary.AppendUvarint(b, uint64(e.pin))
 	for _, n := range [...]int32{e.tokens, e.from, e.cached, e.computed, e.chunks, int32(len(e.blocks)), int32(len(e.out))} {
 		b = binary.AppendUvarint(b, uint64(n))
 	}

@@ -197,14 +197,36 @@ func (c *Core) schedule(now time.Duration, out *Effects) {
 
 // comes says that an older room is computing blocks that e begins with, too: it will find them (P12).
 func (c *Core) comes(e *entry) bool {
+	if c.stillComes(e) {
+		return true
+	}
+	e.behind = c.ahead(e)
+	return e.behind.id != 0
+}
+
+// stillComes says that whom e was seen to wait for still computes it. So an event asks of each that
+// waits about one other, and of all that compute only when that one has moved.
+func (c *Core) stillComes(e *entry) bool {
+	if e.behind.id == 0 {
+		return false
+	}
+	o := &c.rooms[e.behind.slot]
+	return o.id == e.behind.id && o.phase == Computing && o.computed/room.BlockTokens < e.behind.blocks
+}
+
+// ahead finds the oldest room that computes blocks which e begins with, too.
+func (c *Core) ahead(e *entry) behind {
 	prefix := e.prefix()
 	for i := c.live.First(); i != e.slot; i = c.live.Next(i) {
 		o := &c.rooms[i]
-		if o.phase == Computing && int(o.computed/room.BlockTokens) < blocks.Common(prefix, o.keys) {
-			return true
+		if o.phase != Computing {
+			continue
+		}
+		if n := blocks.Common(prefix, o.keys); int(o.computed/room.BlockTokens) < n {
+			return behind{o.id, i, int32(n)}
 		}
 	}
-	return false
+	return behind{}
 }
 
 // cached returns how many tokens of the prompt need not be computed, and what the room's blocks

@@ -11,6 +11,10 @@ type PhaseRow struct {
 	Exit     string // what ends the phase if the owner never moves
 }
 
+// OlderPrefix is what a room waits for, whatever its row says, while an older one computes blocks that
+// it begins with, too (decode.D16, prefill.P12).
+const OlderPrefix = "an older room's prefix"
+
 // Row makes a PhaseRow: tables are read as tables.
 func Row(name string, poll Poll, queue Queue, waitsFor, exit string) PhaseRow {
 	return PhaseRow{name, poll, queue, waitsFor, exit}

@@ -32,6 +32,7 @@
 //	         that another computes (at prefill)
 //	PIN      a pinned block is evicted only if no other is cached; the pins are those that were asked for
 //	TWICE    nobody gets blocks to compute what an older room is computing
+//	TRUTH    a room says that it waits for an older one's prefix if it does, and only then
 //	WHOLE    a success has sent every block of its prompt, once
 //
 // Nothing here decides: proof/gate runs the scopes, proof/mutants breaks the pool and the core.

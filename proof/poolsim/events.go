@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"baton/core/prefill"
 	"baton/core/room"
@@ -37,11 +38,12 @@ const (
 	Heard                   // decode hears prefill's next word
 	Arrives                 // a chunk is at decode
 	Placed                  // its receiver has left
+	Over                    // the time of the pins that end by Chunk is over
 	kinds
 )
 
 var kindNames = [kinds]string{"a room comes", "a room comes alone", "abort", "the step comes home", "the step fails", "a write comes home", "a write fails", "deadline", "first token", "prefill's step comes home", "prefill's step fails",
-	"prefill hears decode", "decode hears prefill", "a chunk arrives", "a chunk is placed"}
+	"prefill hears decode", "decode hears prefill", "a chunk arrives", "a chunk is placed", "pins are over"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -64,7 +66,7 @@ var (
 
 func (s *Prefills) Class(e Event) explore.Class {
 	switch e.Kind {
-	case Abort:
+	case Abort, Over:
 		return explore.Environment
 	case Alone, Fails, Unwritten:
 		return explore.Fault
@@ -100,6 +102,7 @@ func (s *Prefills) Events(w *PrefillWorld, dst []Event) []Event {
 			}
 		}
 	}
+	dst = w.mem.ends(dst)
 	for i, x := range w.writes {
 		if !s.scope.AnyOrder && slices.ContainsFunc(w.writes[:i], func(y writing) bool { return y.room == x.room }) {
 			continue
@@ -114,7 +117,7 @@ func (s *Prefills) Events(w *PrefillWorld, dst []Event) []Event {
 
 func (s *Prefills) Apply(w *PrefillWorld, e Event) error {
 	w.shows = 0
-	if s.Class(e) != explore.Progress {
+	if s.Class(e) != explore.Progress && e.Kind != Over {
 		w.rooms[e.Room-1].harmed = true
 	}
 	switch e.Kind {
@@ -140,6 +143,9 @@ func (s *Prefills) Apply(w *PrefillWorld, e Event) error {
 			w.show(failed)
 		}
 		return s.home(w, e.Room)
+	case Over:
+		w.mem.over(uint8(e.Chunk))
+		return s.feedAt(w, time.Duration(e.Chunk), prefill.Event{Kind: prefill.TimerFired})
 	}
 	i := slices.IndexFunc(w.writes, func(x writing) bool { return x.room == e.Room && x.chunk == e.Chunk })
 	w.writes = slices.Delete(w.writes, i, i+1)
@@ -191,12 +197,13 @@ const (
 	spoken
 	joined
 	isPinned
+	otherPinned
 	sightsAll
 )
 
 var sights = [sightsAll]string{"success", "hit", "shared by two", "evicted", "private copy", "success after a hit", "abort in mid-prefill",
 	"failed step", "deadline", "quarantined while shared", "cleared", "retracted", "found after a retraction", "success after a retraction", "sent in part", "legs differ",
-	"success of several outputs", "output found", "waited for another's prefix", "pinned"}
+	"success of several outputs", "output found", "waited for another's prefix", "pinned", "pinned for a copy"}
 
 func (w *PrefillWorld) show(i int) { w.shows |= 1 << i }
 
@@ -252,6 +259,8 @@ func (s *Prefills) Name(_ *PrefillWorld, e Event) string {
 	switch e.Kind {
 	case Home:
 		return e.Kind.String()
+	case Over:
+		return fmt.Sprintf("%s (%d)", e.Kind, e.Chunk)
 	case Written, Unwritten:
 		return fmt.Sprintf("room %d: %s (chunk %d)", e.Room, e.Kind, e.Chunk)
 	}

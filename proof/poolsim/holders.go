@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"time"
 
 	"baton/core/blocks"
 	"baton/proof/explore"
@@ -55,11 +56,13 @@ const (
 	Quarantine                   // it goes, and an operation on its blocks may still be under way
 	Clear                        // the proof comes
 	Pin                          // it has all of its blocks, pins them as far as that goes, and goes
-	Over                         // the time of all pins is over
+	PinLonger                    // the same, until later
+	PinsOver                     // the time of the earlier pins is over
+	AllOver                      // that of all is
 	holderKinds
 )
 
-var holderKindNames = [holderKinds]string{"enters", "begins a block", "has a block", "fails", "gives up", "leaves", "is quarantined", "is cleared", "pins, and leaves", "pins are over"}
+var holderKindNames = [holderKinds]string{"enters", "begins a block", "has a block", "fails", "gives up", "leaves", "is quarantined", "is cleared", "pins, and leaves", "pins for longer, and leaves", "pins are over", "all pins are over"}
 
 func (k HolderKind) String() string { return holderKindNames[k] }
 
@@ -72,7 +75,7 @@ func NewHolders(sc HolderScope) *Holders { return &Holders{sc} }
 func (s *Holders) Init() HolderWorld {
 	w := HolderWorld{pool: blocks.New(s.scope.Blocks), mem: newMemory(s.scope.Blocks), holders: make([]holder, len(s.scope.Prompts))}
 	if s.scope.Pins > 0 {
-		w.mem.pins = make([]bool, s.scope.Blocks)
+		w.mem.pins = make([]uint8, s.scope.Blocks)
 	}
 	return w
 }
@@ -106,7 +109,7 @@ func (s *Holders) Class(e HolderEvent) explore.Class {
 	switch e.Kind {
 	case Spoilt, Quarantine:
 		return explore.Fault
-	case GiveUp, Over:
+	case GiveUp, PinsOver, AllOver:
 		return explore.Environment
 	}
 	return explore.Progress
@@ -132,7 +135,7 @@ func (s *Holders) Events(w *HolderWorld, dst []HolderEvent) []HolderEvent {
 		default:
 			dst = append(dst, HolderEvent{Leave, who})
 			if s.scope.Pins > 0 {
-				dst = append(dst, HolderEvent{Pin, who})
+				dst = append(dst, HolderEvent{Pin, who}, HolderEvent{PinLonger, who})
 			}
 			if s.scope.Quarantine && len(w.apart) == 0 {
 				dst = append(dst, HolderEvent{Quarantine, who})
@@ -145,8 +148,10 @@ func (s *Holders) Events(w *HolderWorld, dst []HolderEvent) []HolderEvent {
 	for i := range w.apart {
 		dst = append(dst, HolderEvent{Clear, uint8(i)})
 	}
-	if slices.Contains(w.mem.pins, true) {
-		dst = append(dst, HolderEvent{Over, 0})
+	for then, e := range [...]HolderKind{PinsOver, AllOver} {
+		if slices.Contains(w.mem.pins, uint8(then+1)) {
+			dst = append(dst, HolderEvent{e, 0})
+		}
 	}
 	return dst
 }
@@ -178,9 +183,10 @@ func (s *Holders) Apply(w *HolderWorld, e HolderEvent) error {
 		}
 		return s.check(w)
 	}
-	if e.Kind == Over {
-		w.pool.Expire(1)
-		clear(w.mem.pins)
+	if e.Kind == PinsOver || e.Kind == AllOver {
+		then := uint8(e.Kind-PinsOver) + 1
+		w.pool.Expire(time.Duration(then))
+		w.mem.over(then)
 		return s.check(w)
 	}
 	h, prompt := &w.holders[e.Who], s.scope.Prompts[e.Who]
@@ -203,14 +209,15 @@ func (s *Holders) Apply(w *HolderWorld, e HolderEvent) error {
 			break
 		}
 		w.show(midway)
-	case Spoilt, Leave, Pin:
+	case Spoilt, Leave, Pin, PinLonger:
 		h.filling = false
 		if e.Kind != Spoilt {
 			w.show(success)
 		}
-		if e.Kind == Pin {
-			w.pool.Pin(h.table, 1, s.scope.Pins)
-			s.pin(w, h, prompt)
+		if e.Kind == Pin || e.Kind == PinLonger {
+			before, until := w.mem.found(s.scope.Prompts, w.pool.Found), uint8(e.Kind-Pin)+1
+			w.pool.Pin(h.table, time.Duration(until), s.scope.Pins)
+			w.shows |= w.mem.pin(prompt, h.table, until, s.scope.Pins, w.mem.first(before, w.pool.Found))
 		}
 		err = s.leave(w, h)
 	case Quarantine:
@@ -279,21 +286,6 @@ func (s *Holders) leave(w *HolderWorld, h *holder) error {
 	return s.freed(w, w.pool.Release(table), table)
 }
 
-// pin notes what is pinned of a table: its beginning, as far as it can be found and the bound lets it.
-func (s *Holders) pin(w *HolderWorld, h *holder, prompt string) {
-	for i, b := range h.table {
-		n := 0
-		for _, is := range w.mem.pins {
-			n += int(flag(is))
-		}
-		if first, ok := w.pool.Found(keyOf(prompt[:i+1])); !ok || first != b || !w.mem.pins[b] && n == s.scope.Pins {
-			return
-		}
-		w.mem.pins[b] = true
-		w.show(isPinned)
-	}
-}
-
 // freed checks what has become free of a table that is no longer used.
 func (s *Holders) freed(w *HolderWorld, freed, table []int32) error {
 	for _, b := range freed {
@@ -317,12 +309,8 @@ func (s *Holders) check(w *HolderWorld) error {
 			return fmt.Errorf("RELEASE: the pool says that %d hold block %d, %d do", got, b, want)
 		}
 	}
-	n := 0
-	for _, is := range w.mem.pins {
-		n += int(flag(is))
-	}
-	if w.pool.Pinned() != n {
-		return fmt.Errorf("PIN: the pool says that %d blocks are pinned, %d are", w.pool.Pinned(), n)
+	if err := w.mem.checkedPins(w.pool.Pinned()); err != nil {
+		return err
 	}
 	if len(w.apart) > 0 {
 		for _, p := range s.scope.Prompts {
@@ -394,8 +382,8 @@ func (s *Holders) Name(_ *HolderWorld, e HolderEvent) string {
 	switch e.Kind {
 	case Clear:
 		return "the proof comes for a quarantined table"
-	case Over:
-		return "pins are over"
+	case PinsOver, AllOver:
+		return e.Kind.String()
 	}
 	return fmt.Sprintf("holder %d %s", e.Who+1, e.Kind)
 }

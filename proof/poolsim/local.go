@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"baton/core/decode"
 	"baton/core/room"
@@ -24,6 +25,8 @@ type LocalScope struct {
 	Ahead     int // decode.Config.AheadTokens
 	Abort     bool
 	StepFails bool
+	Pin       []uint8 // until when each room pins what it leaves; all end well then; nil: none does
+	PinnedMax int
 }
 
 // LocalWorld is one state of it.
@@ -61,8 +64,8 @@ func NewLocals(sc LocalScope) *Locals { return &Locals{sc} }
 func (s *Locals) Init() LocalWorld {
 	sc := &s.scope
 	c := decode.New(decode.Config{Boot: 1, Blocks: sc.Blocks, QueuedMax: len(sc.Prompts), RunningMax: sc.Running,
-		ChunkTokens: sc.Chunk * room.BlockTokens, AheadTokens: sc.Ahead})
-	return LocalWorld{core: *c, mem: newMemory(sc.Blocks), rooms: make([]localRoom, len(sc.Prompts))}
+		ChunkTokens: sc.Chunk * room.BlockTokens, AheadTokens: sc.Ahead, PinnedMax: sc.PinnedMax})
+	return LocalWorld{core: *c, mem: newPins(sc.Blocks, sc.Pin), rooms: make([]localRoom, len(sc.Prompts))}
 }
 
 func (s *Locals) Clone(w *LocalWorld) LocalWorld {
@@ -123,7 +126,7 @@ func (s *Locals) words() (all []string) {
 func (s *Locals) request(id room.ID, peer int32) decode.Event {
 	all := s.outputs(id)
 	return decode.Event{Kind: decode.Request, Room: id, Peer: peer, Tokens: s.tokens(id), Branches: len(all), MaxNew: slices.Max(all),
-		Keys: keysOf(s.scope.Prompts[id-1]), Deadline: 1}
+		Keys: keysOf(s.scope.Prompts[id-1]), Deadline: 1, Pin: pinOf(s.scope.Pin, id)}
 }
 
 func (s *Locals) Class(e Event) explore.Class { return (*Prefills)(nil).Class(e) }
@@ -152,7 +155,7 @@ func (s *Locals) Events(w *LocalWorld, dst []Event) []Event {
 			}
 		}
 	}
-	return dst
+	return w.mem.ends(dst)
 }
 
 func (s *Locals) Apply(w *LocalWorld, e Event) error {
@@ -172,6 +175,9 @@ func (s *Locals) Apply(w *LocalWorld, e Event) error {
 	case Fails:
 		w.show(failed)
 		w.rooms[e.Room-1].harmed = true
+	case Over:
+		w.mem.over(uint8(e.Chunk))
+		return s.feedAt(w, time.Duration(e.Chunk), decode.Event{Kind: decode.TimerFired})
 	}
 	return s.home(w, e.Room)
 }
@@ -217,9 +223,15 @@ func (w *LocalWorld) written(b int32) bool {
 }
 
 // feed steps the core, does what it says, and looks at who has which blocks now.
-func (s *Locals) feed(w *LocalWorld, ev decode.Event) error {
+func (s *Locals) feed(w *LocalWorld, ev decode.Event) error { return s.feedAt(w, 0, ev) }
+
+func (s *Locals) feedAt(w *LocalWorld, now time.Duration, ev decode.Event) error {
 	w.out.Reset()
-	w.core.Step(0, ev, &w.out)
+	before := w.mem.found(s.words(), w.core.Found)
+	w.core.Step(now, ev, &w.out)
+	if s.scope.Pin != nil {
+		s.pin(w, before)
+	}
 	w.starts, w.copies = nil, nil
 	for i := range w.rooms {
 		w.rooms[i].left = nil
@@ -238,10 +250,18 @@ func (s *Locals) feed(w *LocalWorld, ev decode.Event) error {
 		s.gives(w, room.ID(i+1)) // what went to the cache
 	}
 	var err error
+	inLine := false                       // behind one that waits for blocks
 	w.core.Rooms(func(v room.View) bool { // in order of arrival
-		if (v.Phase == "needs_blocks" || v.Phase == "retracted") && v.Peer == decode.Local && s.comes(w, v.Room) != 0 {
+		hungry := v.Phase == "needs_blocks" || v.Phase == "retracted"
+		comes := hungry && v.Peer == decode.Local && s.comes(w, v.Room) != 0
+		if comes {
 			w.show(joined)
 		}
+		if (v.WaitsFor == room.OlderPrefix) != (comes && !inLine) {
+			err = fmt.Errorf("TRUTH: room %d waits for %s", v.Room, v.WaitsFor)
+			return false
+		}
+		inLine = inLine || hungry && !comes
 		err = s.moved(w, v.Room)
 		return err == nil
 	})
@@ -251,7 +271,20 @@ func (s *Locals) feed(w *LocalWorld, ev decode.Event) error {
 	if err := s.begin(w); err != nil {
 		return err
 	}
+	if err := w.mem.checkedPins(w.core.Pinned()); err != nil {
+		return err
+	}
 	return w.mem.checked(s.words(), w.core.Blocks(), w.core.Found, w.held)
+}
+
+// pin notes what rooms that are over, and first outputs, leave pinned.
+func (s *Locals) pin(w *LocalWorld, before map[string]int32) {
+	for _, x := range w.out.List {
+		if x.Kind == decode.End || x.Kind == decode.Emit && x.Branch == 0 && w.rooms[x.Room-1].emitted[0]+1 == s.outputs(x.Room)[0] {
+			r := &w.rooms[x.Room-1]
+			w.shows |= w.mem.pin(s.word(x.Room, 0), r.table, s.scope.Pin[x.Room-1], s.scope.PinnedMax, w.mem.first(before, w.core.Found))
+		}
+	}
 }
 
 func (s *Locals) do(w *LocalWorld, x *decode.Effect) error {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"baton/core/blocks"
 	"baton/core/room"
@@ -27,12 +28,29 @@ func keysOf(prompt string) []blocks.Key {
 type memory struct {
 	bytes []string // [blocks] the prefix computed into it, "" for nothing known
 	used  []bool   // [blocks] held or cached: given out, and not free or quarantined since
-	pins  []bool   // [blocks] pinned; nil: nobody pins
+	pins  []uint8  // [blocks] pinned until then, by no clock but an order; 0: not; nil: nobody pins
 	going []int32  // that are held behind the event at hand: if two were evicted in it, their order is not known
 }
 
 func newMemory(blocks int) memory {
 	return memory{bytes: make([]string, blocks), used: make([]bool, blocks)}
+}
+
+// newPins is a memory in which pins are counted, if a room asks for one.
+func newPins(blocks int, pins []uint8) memory {
+	m := newMemory(blocks)
+	if pins != nil {
+		m.pins = make([]uint8, blocks)
+	}
+	return m
+}
+
+// pinOf is what a room asks for.
+func pinOf(pins []uint8, id room.ID) time.Duration {
+	if pins == nil {
+		return 0
+	}
+	return time.Duration(pins[id-1])
 }
 
 func (m *memory) copyTo(dst *memory) {
@@ -108,9 +126,9 @@ func (m *memory) give(b int32, held func(b int32) bool) (evicted bool, err error
 	evicted = m.used[b]
 	prefix := m.bytes[b]
 	m.used[b], m.bytes[b] = true, ""
-	if m.pins != nil && evicted && m.pins[b] {
+	if m.pins != nil && evicted && m.pins[b] > 0 {
 		for x := range m.used {
-			if m.used[x] && !held(int32(x)) && !m.pins[x] {
+			if m.used[x] && !held(int32(x)) && m.pins[x] == 0 && m.bytes[x] != "" && !slices.Contains(m.going, int32(x)) {
 				return true, fmt.Errorf("PIN: block %d is pinned and evicted, and block %d is cached and is not", b, x)
 			}
 		}
@@ -130,8 +148,98 @@ func (m *memory) give(b int32, held func(b int32) bool) (evicted bool, err error
 // free notes that what was in a block is gone, and its pin.
 func (m *memory) free(b int32) {
 	if m.pins != nil {
-		m.pins[b] = false
+		m.pins[b] = 0
 	}
+}
+
+// pin notes that the beginning of a word is pinned until then: the blocks that are found under its
+// keys, as far as the bound lets it. Whoever asks has filled the first of its table.
+func (m *memory) pin(word string, table []int32, until uint8, most int, first func(prefix string, b int32) int32) (seen uint64) {
+	for n := range min(len(word), len(table)) {
+		if until == 0 {
+			return 0
+		}
+		if m.bytes[table[n]] != word[:n+1] {
+			return seen
+		}
+		b := first(word[:n+1], table[n])
+		if m.pins[b] == 0 && m.pinned() == most {
+			return seen
+		}
+		m.pins[b] = max(m.pins[b], until)
+		if seen |= 1 << isPinned; b != table[n] {
+			seen |= 1 << otherPinned
+		}
+	}
+	return seen
+}
+
+// first finds the block that a key finds before an event, and what it finds first in it.
+func (m *memory) first(before map[string]int32, found func(blocks.Key) (int32, bool)) func(prefix string, b int32) int32 {
+	return func(prefix string, b int32) int32 {
+		x, ok := before[prefix]
+		if !ok {
+			if x, ok = found(keyOf(prefix)); !ok || m.bytes[x] != prefix {
+				x = b // it is the first, and may be evicted since
+			}
+			before[prefix] = x
+		}
+		return x
+	}
+}
+
+// found lists what can be found of some words.
+func (m *memory) found(words []string, found func(blocks.Key) (int32, bool)) map[string]int32 {
+	if m.pins == nil {
+		return nil
+	}
+	all := map[string]int32{}
+	for _, word := range words {
+		for n := range word {
+			if b, ok := found(keyOf(word[:n+1])); ok {
+				all[word[:n+1]] = b
+			}
+		}
+	}
+	return all
+}
+
+// pinned counts the pins.
+func (m *memory) pinned() (n int) {
+	for _, until := range m.pins {
+		n += int(flag(until > 0))
+	}
+	return n
+}
+
+// over ends the pins that end then, or before.
+func (m *memory) over(then uint8) {
+	for b, until := range m.pins {
+		if until <= then {
+			m.pins[b] = 0
+		}
+	}
+}
+
+// pinsEnd is the latest end of the pins of a world with rooms.
+const pinsEnd = 2
+
+// ends lists when pins could be found to be over.
+func (m *memory) ends(dst []Event) []Event {
+	for then := range uint8(pinsEnd) {
+		if slices.Contains(m.pins, then+1) {
+			dst = append(dst, Event{Kind: Over, Chunk: int32(then + 1)})
+		}
+	}
+	return dst
+}
+
+// checkedPins compares the pool's count of pins with the world's.
+func (m *memory) checkedPins(n int) error {
+	if n != m.pinned() {
+		return fmt.Errorf("PIN: the pool says that %d blocks are pinned, %d are", n, m.pinned())
+	}
+	return nil
 }
 
 // enters notes the blocks that a room gets behind the old ones of its table: found ones were there

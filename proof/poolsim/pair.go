@@ -153,6 +153,11 @@ func (s *Pairs) Apply(w *PairWorld, e Event) error {
 			return err
 		}
 		return s.talk(w)
+	case Over:
+		if err := s.locals.Apply(&w.LocalWorld, e); err != nil {
+			return err
+		}
+		return s.talk(w)
 	case SourceHome, SourceFails:
 		if e.Kind == SourceFails {
 			w.show(failed)

@@ -3,6 +3,7 @@ package poolsim
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"baton/core/prefill"
 	"baton/core/room"
@@ -18,8 +19,10 @@ type PrefillScope struct {
 	Abort      bool // the gateway may end a leg at any moment
 	StepFails  bool // an engine step may fail for a room
 	WriteFails bool
-	Lose       bool // a Prealloc may be lost: only the deadline is left
-	AnyOrder   bool // writes of a room come home in any order
+	Lose       bool    // a Prealloc may be lost: only the deadline is left
+	AnyOrder   bool    // writes of a room come home in any order
+	Pin        []uint8 // until when each room pins what it leaves; all end well then; nil: none does
+	PinnedMax  int
 }
 
 // PrefillWorld is one state: the core, and what is around it.
@@ -57,8 +60,8 @@ func NewPrefills(sc PrefillScope) *Prefills { return &Prefills{sc} }
 
 func (s *Prefills) Init() PrefillWorld {
 	sc := &s.scope
-	c := prefill.New(prefill.Config{Blocks: sc.Blocks, QueuedMax: len(sc.Prompts), RunningMax: sc.Running, ChunkTokens: sc.Chunk * room.BlockTokens})
-	return PrefillWorld{core: *c, mem: newMemory(sc.Blocks), rooms: make([]prefillRoom, len(sc.Prompts))}
+	c := prefill.New(prefill.Config{Blocks: sc.Blocks, QueuedMax: len(sc.Prompts), RunningMax: sc.Running, ChunkTokens: sc.Chunk * room.BlockTokens, PinnedMax: sc.PinnedMax})
+	return PrefillWorld{core: *c, mem: newPins(sc.Blocks, sc.Pin), rooms: make([]prefillRoom, len(sc.Prompts))}
 }
 
 func (s *Prefills) Clone(w *PrefillWorld) PrefillWorld {
@@ -118,9 +121,18 @@ func (w *PrefillWorld) written(b int32) bool {
 }
 
 // feed steps the core and does what it says.
-func (s *Prefills) feed(w *PrefillWorld, ev prefill.Event) error {
+func (s *Prefills) feed(w *PrefillWorld, ev prefill.Event) error { return s.feedAt(w, 0, ev) }
+
+func (s *Prefills) feedAt(w *PrefillWorld, now time.Duration, ev prefill.Event) error {
 	w.out.Reset()
-	w.core.Step(0, ev, &w.out)
+	before := w.mem.found(s.scope.Prompts, w.core.Found)
+	w.core.Step(now, ev, &w.out)
+	for _, x := range w.out.List {
+		if x.Kind == prefill.End && s.scope.Pin != nil {
+			r := x.Room - 1
+			w.shows |= w.mem.pin(s.scope.Prompts[r], w.rooms[r].table, s.scope.Pin[r], s.scope.PinnedMax, w.mem.first(before, w.core.Found))
+		}
+	}
 	had := uint64(0) // rooms with blocks before the event
 	for i := range w.rooms {
 		had |= uint64(flag(w.rooms[i].table != nil)) << i
@@ -133,6 +145,9 @@ func (s *Prefills) feed(w *PrefillWorld, ev prefill.Event) error {
 	if err := s.inTurn(w, had); err != nil {
 		return err
 	}
+	if err := w.mem.checkedPins(w.core.Pinned()); err != nil {
+		return err
+	}
 	return w.mem.checked(s.scope.Prompts, w.core.Blocks(), w.core.Found, w.held)
 }
 
@@ -141,8 +156,13 @@ func (s *Prefills) feed(w *PrefillWorld, ev prefill.Event) error {
 func (s *Prefills) inTurn(w *PrefillWorld, had uint64) (err error) {
 	waits := room.ID(0)
 	w.core.Rooms(func(v room.View) bool { // in order of arrival
+		comes := v.Phase == prefill.Queued.String() && s.comes(w, v.Room) != 0
+		if (v.WaitsFor == room.OlderPrefix) != (comes && waits == 0) {
+			err = fmt.Errorf("TRUTH: room %d waits for %s", v.Room, v.WaitsFor)
+			return false
+		}
 		switch i := v.Room - 1; {
-		case v.Phase == prefill.Queued.String() && s.comes(w, v.Room) != 0:
+		case comes:
 			w.show(joined)
 		case v.Phase == prefill.Queued.String():
 			waits = v.Room
@@ -308,7 +328,7 @@ func (s *Prefills) end(w *PrefillWorld, x *prefill.Effect) error {
 
 // request is the event of a room that comes.
 func (s *Prefills) request(id room.ID) prefill.Event {
-	return prefill.Event{Kind: prefill.Request, Room: id, Tokens: s.tokens(id), Keys: keysOf(s.scope.Prompts[id-1]), Deadline: 1}
+	return prefill.Event{Kind: prefill.Request, Room: id, Tokens: s.tokens(id), Keys: keysOf(s.scope.Prompts[id-1]), Deadline: 1, Pin: pinOf(s.scope.Pin, id)}
 }
 
 func (s *Prefills) prealloc(id room.ID) prefill.Event {

@@ -53,6 +53,9 @@ func Scopes() []Named {
 		// What the second lacks does not fit into a step behind the first, what the third lacks would.
 		{Name: "prefill PROMPT in turn", Options: ask(explore.PROMPT, "success", "hit", "shared by two", "success after a hit"),
 			Prefill: &PrefillScope{Prompts: []string{"a", "x", "a"}, Tail: 1, Blocks: 5, Running: 3, Chunk: 1}},
+		// What a room leaves pinned stays longer than what others leave.
+		{Name: "prefill PROMPT pins", Options: ask(explore.PROMPT, "success", "hit", "success after a hit", "evicted", "pinned"),
+			Prefill: &PrefillScope{Prompts: []string{"ab", "ac", "x"}, Tail: 1, Blocks: 4, Running: 2, Chunk: 1, Pin: []uint8{1, 2, 0}, PinnedMax: 2}},
 		// A Prealloc that is lost leaves a room to its deadline.
 		{Name: "prefill TERM lost", Options: ask(explore.TERM, and("evicted", "deadline")...),
 			Prefill: with(prefills("ab", "ac", "x"), func(sc *PrefillScope) { sc.Blocks, sc.WriteFails, sc.Lose = 4, true, true })},
@@ -61,7 +64,7 @@ func Scopes() []Named {
 		{Name: "holder PROMPT three", Options: ask(explore.PROMPT, three...),
 			Holder: &HolderScope{Prompts: []string{"ab", "abc", "x"}, Lives: 2, Blocks: 5, Quarantine: true}},
 		// Who leaves keeps what it had in the cache for a while, up to a bound.
-		{Name: "holder PROMPT pins", Options: ask(explore.PROMPT, "success", "hit", "shared by two", "evicted", "private copy", "pinned", "abort in mid-prefill"),
+		{Name: "holder PROMPT pins", Options: ask(explore.PROMPT, "success", "hit", "shared by two", "evicted", "private copy", "pinned", "pinned for a copy", "abort in mid-prefill"),
 			Holder: &HolderScope{Prompts: []string{"ab", "abc", "x"}, Lives: 2, Blocks: 4, Pins: 2}},
 		// Rooms that prefill where they generate.
 		{Name: "local PROMPT three", Options: ask(explore.PROMPT, append(kept[:len(kept):len(kept)], "waited for another's prefix")...), Local: locals(0, 2, 5, 0, "ab", "ab", "x")},
@@ -76,6 +79,8 @@ func Scopes() []Named {
 			Local: several(says(locals(15, 3, 6, 0, "a", "ap"), "p", "q"), []int{2, 3}, []int{2})},
 		{Name: "local PROMPT several, retracted", Options: ask(explore.PROMPT, "success", "hit", "failed step", "success of several outputs", "retracted", "found after a retraction", "success after a retraction"),
 			Local: several(says(locals(15, 3, 8, 1, "x", "ab"), "y", "p"), []int{3}, []int{3, 1})},
+		{Name: "local PROMPT pins", Options: ask(explore.PROMPT, "success", "hit", "evicted", "success of several outputs", "pinned"),
+			Local: several(&LocalScope{Prompts: []string{"a", "ap", "x"}, Says: []string{"p", "q", "y"}, Tail: 15, Output: 3, Blocks: 6, Chunk: 1, Pin: []uint8{1, 2, 0}, PinnedMax: 3}, []int{2, 3}, []int{2}, []int{1})},
 
 		// Two caches and a link: what decode has found is not sent.
 		{Name: "pair PROMPT two", Options: ask(explore.PROMPT, "success", "hit", "shared by two", "sent in part", "failed step"), Pair: &PairScope{Source: 5, Slots: 2,
@@ -85,7 +90,9 @@ func Scopes() []Named {
 			LocalScope: LocalScope{Prompts: []string{"a", "a", "ab"}, Tail: 1, Output: 1, Blocks: 5, Running: 3, Chunk: 1}}},
 		{Name: "pair PROMPT three", Options: ask(explore.PROMPT, "success", "hit", "evicted", "sent in part"), Pair: &PairScope{Source: 5, Slots: 2,
 			LocalScope: LocalScope{Prompts: []string{"a", "ab", "x"}, Tail: 1, Output: 1, Blocks: 5, Running: 3, Chunk: 1}}},
-
+		// Two copies of one prompt came over the link: whoever asks pins the one that is found.
+		{Name: "pair PROMPT pins", Options: ask(explore.PROMPT, "success", "hit", "pinned", "pinned for a copy"), Pair: &PairScope{Source: 5, Slots: 2,
+			LocalScope: LocalScope{Prompts: []string{"a", "a", "x"}, Tail: 1, Output: 1, Blocks: 4, Running: 2, Chunk: 1, Pin: []uint8{0, 2, 1}, PinnedMax: 2}}},
 		{Name: "pair PROMPT said", Options: ask(explore.PROMPT, "success", "hit", "sent in part", "output found"), Pair: &PairScope{Source: 5, Slots: 2,
 			LocalScope: *says(&LocalScope{Prompts: []string{"a", "ap"}, Tail: 15, Output: 3, Blocks: 6, Running: 2, Chunk: 2}, "p", "q")}},
 		{Name: "pair PROMPT several", Options: ask(explore.PROMPT, "success", "hit", "sent in part", "failed step", "output found", "success of several outputs"), Pair: &PairScope{Source: 5, Slots: 2,

@@ -200,6 +200,9 @@ func (y *System) idle(w *World, free int) error {
 	}
 	for _, r := range y.after.order {
 		v, s, one := y.after.of[r], &w.rooms[r], &y.scope.Rooms[r]
+		if v.waits == room.OlderPrefix {
+			return fmt.Errorf("TRUTH: room %d waits for %s, and no prompt begins as another", r+1, v.waits)
+		}
 		if v.waitsForSlot() && first {
 			if running+one.branches() <= y.scope.Slots {
 				return fmt.Errorf("room %d waits for %d slots with %d of %d taken", r+1, one.branches(), running, y.scope.Slots)
