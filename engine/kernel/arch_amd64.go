@@ -13,54 +13,7 @@ func archTables() []*table {
 	if !x.HasAVX2 || !x.HasFMA || !x.HasF16C {
 		return nil
 	}
-	t := &table{
-		level: AVX2,
-		mm: [formats]func(mmCall, int){
-			F32: func(c mmCall, n int) { c.inParts(&mmF32AVX2, n, 2, 64) }, BF16: func(c mmCall, n int) { c.inParts(&mmBF16AVX2, n, 2, 64) },
-			Q8_0: func(c mmCall, n int) { c.inParts(&mmQ8AVX2, n, 1, q8TokenBytes) },
-			Q4_0: func(c mmCall, n int) { c.inParts(&mmQ40AVX2, n, 1, q8TokenBytes) },
-			Q4_1: func(c mmCall, n int) { c.inParts(&mmQ41AVX2, n, 1, q8TokenBytes) },
-		},
-		quantise: quantiseAVX2, roundPairs: roundPairsGo,
-		rmsNorm: func(dst, x, w []float32, eps float32) {
-			if len(x)%16 != 0 {
-				rmsNormGo(dst, x, w, eps)
-				return
-			}
-			rmsNormAVX2(&dst[0], &x[0], &w[0], len(x), eps)
-		},
-		ropeHalf: ropeHalfVec, ropePairs: ropePairsVec, add: addVec, scale: scaleVec, maxOf: maxOfVec, dot: dotVec,
-		siluMul: func(dst, gate, up []float32) {
-			n := len(dst) &^ 15
-			if n > 0 {
-				siluMulAVX2(&dst[0], &gate[0], &up[0], n)
-			}
-			if n < len(dst) {
-				var g, u [16]float32
-				copy(g[:], gate[n:])
-				copy(u[:], up[n:])
-				siluMulAVX2(&g[0], &g[0], &u[0], 16)
-				copy(dst[n:], g[:])
-			}
-		},
-		expSum: func(dst, x []float32, peak float32) float32 {
-			return expSumVec(expSumAVX2, dst, x, peak)
-		},
-		scores: [kvTypes]func(pageCall, int){
-			func(c pageCall, n int) { c.scoresInParts(&scoresBF16AVX2, n) },
-			func(c pageCall, n int) { c.scoresInParts(&scoresF32AVX2, n) },
-			func(c pageCall, n int) { c.scoresQ8InParts(n) },
-		},
-		mix: [kvTypes]func(pageCall, int){
-			func(c pageCall, n int) { c.mixInParts(&mixBF16AVX2, n) },
-			func(c pageCall, n int) { c.mixInParts(&mixF32AVX2, n) },
-			func(c pageCall, n int) { c.mixQ8InParts(n) },
-		},
-		softmaxPage: [kvTypes]func(*float32, int, int, int) float32{softmaxPageAVX2, softmaxPageAVX2, softmaxPageAVX2},
-		storeKV:     storeKVAVX2,
-		storeQ8:     storeQ8Vec,
-		read:        readAVX2,
-	}
+	t := avx2Table()
 	tables := []*table{t}
 	if !x.HasAVX512F || !x.HasAVX512BW || !x.HasAVX512VL || !x.HasAVX512DQ {
 		return tables
@@ -80,6 +33,38 @@ func archTables() []*table {
 		}
 	}
 	return tables
+}
+
+func avx2Table() *table {
+	return &table{
+		level: AVX2,
+		mm: [formats]func(mmCall, int){
+			F32: func(c mmCall, n int) { c.inParts(&mmF32AVX2, n, 2, 64) }, BF16: func(c mmCall, n int) { c.inParts(&mmBF16AVX2, n, 2, 64) },
+			Q8_0: func(c mmCall, n int) { c.inParts(&mmQ8AVX2, n, 1, q8TokenBytes) },
+			Q4_0: func(c mmCall, n int) { c.inParts(&mmQ40AVX2, n, 1, q8TokenBytes) },
+			Q4_1: func(c mmCall, n int) { c.inParts(&mmQ41AVX2, n, 1, q8TokenBytes) },
+		},
+		quantise: quantiseAVX2, roundPairs: roundPairsGo,
+		rmsNorm: rmsNormVec, siluMul: siluMulVec,
+		ropeHalf: ropeHalfVec, ropePairs: ropePairsVec, add: addVec, scale: scaleVec, maxOf: maxOfVec, dot: dotVec,
+		expSum: func(dst, x []float32, peak float32) float32 {
+			return expSumVec(expSumAVX2, dst, x, peak)
+		},
+		scores: [kvTypes]func(pageCall, int){
+			func(c pageCall, n int) { c.scoresInParts(&scoresBF16AVX2, n) },
+			func(c pageCall, n int) { c.scoresInParts(&scoresF32AVX2, n) },
+			func(c pageCall, n int) { c.scoresQ8InParts(n) },
+		},
+		mix: [kvTypes]func(pageCall, int){
+			func(c pageCall, n int) { c.mixInParts(&mixBF16AVX2, n) },
+			func(c pageCall, n int) { c.mixInParts(&mixF32AVX2, n) },
+			func(c pageCall, n int) { c.mixQ8InParts(n) },
+		},
+		softmaxPage: [kvTypes]func(*float32, int, int, int) float32{softmaxPageAVX2, softmaxPageAVX2, softmaxPageAVX2},
+		storeKV:     storeKVAVX2,
+		storeQ8:     storeQ8Vec,
+		read:        readAVX2,
+	}
 }
 
 // amxTable adds matrix tiles, if the system lets this process use them and they multiply as they should.
@@ -164,6 +149,28 @@ func cpuVendor() string {
 }
 
 type mmKernels = [17]func(w, x unsafe.Pointer, y *float32, kb, np, xs, ldy int)
+
+func rmsNormVec(dst, x, w []float32, eps float32) {
+	if len(x)%16 != 0 {
+		rmsNormGo(dst, x, w, eps)
+		return
+	}
+	rmsNormAVX2(&dst[0], &x[0], &w[0], len(x), eps)
+}
+
+func siluMulVec(dst, gate, up []float32) {
+	n := len(dst) &^ 15
+	if n > 0 {
+		siluMulAVX2(&dst[0], &gate[0], &up[0], n)
+	}
+	if n < len(dst) {
+		var g, u [16]float32
+		copy(g[:], gate[n:])
+		copy(u[:], up[n:])
+		siluMulAVX2(&g[0], &g[0], &u[0], 16)
+		copy(dst[n:], g[:])
+	}
+}
 
 // inParts serves n tokens with kernels for fewer. perBlock is how many of the kernel's blocks are 32 columns,
 // tokenBytes the distance between tokens in a group.

@@ -231,6 +231,7 @@ func TestLayoutsOutOfBoundsAreRefused(t *testing.T) {
 	}
 }
 
+// K5 for attention.
 func TestAttentionAllocatesNothing(t *testing.T) {
 	atEachLevel(t, func(t *testing.T) {
 		for kind := range kvTypes {

@@ -267,6 +267,32 @@ func TestResultsDoNotDependOnCompany(t *testing.T) {
 	})
 }
 
+// TestCallsIntoAssemblyAreShort holds K4: of a product with a large matrix no call has more than its share.
+func TestCallsIntoAssemblyAreShort(t *testing.T) {
+	before := active
+	changed := *before
+	active = &changed
+	defer func() { active = before }()
+	r := newRand(6)
+	for _, f := range allFormats {
+		most, calls := 0, 0
+		mm := before.mm[f]
+		changed.mm[f] = func(c mmCall, n int) {
+			calls, most = calls+1, max(most, c.np*c.kb*n)
+			mm(c, n)
+		}
+		const rows, cols, n = 1024, 512, 17
+		m, y := randMatrix(t, r, f, rows, cols), make([]float32, n*rows)
+		var in Input
+		in.Set(randFloats(r, n*cols), n, cols, f.Form())
+		MatMul(y, rows, m, &in, 0, rows/PanelRows)
+		if most > unitsMax || calls < 2 {
+			t.Errorf("%s: %d calls, the largest of %d units, at most %d", f, calls, most, unitsMax)
+		}
+	}
+}
+
+// K5 for products.
 func TestMatMulAllocatesNothing(t *testing.T) {
 	r := newRand(5)
 	for _, f := range allFormats {

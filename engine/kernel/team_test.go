@@ -212,6 +212,7 @@ func TestSleepingWorkersWake(t *testing.T) {
 	}
 }
 
+// K5 for the team.
 func TestRunAllocatesNothing(t *testing.T) {
 	team := NewTeam(2)
 	defer team.Close()

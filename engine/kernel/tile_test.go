@@ -133,6 +133,7 @@ func TestTilesKeepToTheirTokens(t *testing.T) {
 	})
 }
 
+// K5 for tiles.
 func TestTilesAllocateNothing(t *testing.T) {
 	withTiles(t, func(t *testing.T) {
 		r := newRand(32)

@@ -22,6 +22,7 @@ func file(header string, data int) []byte {
 
 const good = `{"__metadata__":{"format":"pt"},"b":{"dtype":"F32","shape":[2,3],"data_offsets":[4,28]},"a":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]},"s":{"dtype":"F16","shape":[],"data_offsets":[28,30]}}  `
 
+// F2.
 func TestTensorsAreWhereTheHeaderSays(t *testing.T) {
 	got, err := parse(file(good, 30))
 	if err != nil || len(got) != 3 {
@@ -40,6 +41,7 @@ func TestTensorsAreWhereTheHeaderSays(t *testing.T) {
 	}
 }
 
+// TestDamagedHeadersAreRefused: what F1 bounds, F2 demands and F3 forbids, and files that are cut (F4).
 func TestDamagedHeadersAreRefused(t *testing.T) {
 	one := func(e string) []byte { return file(`{"a":`+e+`}`, 8) }
 	for name, row := range map[string]struct {
@@ -81,6 +83,7 @@ func TestDamagedHeadersAreRefused(t *testing.T) {
 	}
 }
 
+// FuzzParse: of whatever bytes, tensors lie in the file and have the bytes of their shape (F2).
 func FuzzParse(f *testing.F) {
 	f.Add(file(good, 30))
 	f.Add(file(`{}`, 0))
@@ -133,12 +136,18 @@ func shard(name string) string {
 	return string(file(`{"`+name+`":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 4))
 }
 
-func TestShardsAreOneDirectory(t *testing.T) {
-	const one, two = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
-	files := map[string]string{
+const one, two = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
+
+// sharded are the files of a directory with two shards.
+func sharded() map[string]string {
+	return map[string]string{
 		"config.json": `{}`, one: shard("a"), two: shard("b"), "tokenizer.json": "x",
 		"model.safetensors.index.json": `{"metadata":{"total_size":8},"weight_map":{"b":"` + two + `","a":"` + one + `"}}`,
 	}
+}
+
+func TestShardsAreOneDirectory(t *testing.T) {
+	files := sharded()
 	d, err := Open(write(t, files))
 	if err != nil {
 		t.Fatal(err)
@@ -166,6 +175,14 @@ func TestShardsAreOneDirectory(t *testing.T) {
 		t.Error("another config.json has the same digest")
 	}
 	d.Release(d.Tensors()[0].Data)
+	files["model.safetensors"] = shard("only")
+	if d, err := Open(write(t, files)); err != nil || len(d.Tensors()) != 1 {
+		t.Errorf("a single file beside an index: %v, %v", d, err)
+	}
+}
+
+// TestDamagedDirectoriesAreRefused: limits (F1), and tensors in two places or the wrong one (F3).
+func TestDamagedDirectoriesAreRefused(t *testing.T) {
 	for name, row := range map[string]struct {
 		change func(map[string]string)
 		want   string
@@ -189,17 +206,10 @@ func TestShardsAreOneDirectory(t *testing.T) {
 		"no json":   {func(m map[string]string) { m["model.safetensors.index.json"] = `x` }, "invalid character"},
 		"config":    {func(m map[string]string) { m["config.json"] = strings.Repeat(" ", configBytesMax+1) }, "config.json has more than 1048576 bytes"},
 	} {
-		m := map[string]string{}
-		for k, v := range files {
-			m[k] = v
-		}
+		m := sharded()
 		row.change(m)
 		if d, err := Open(write(t, m)); err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: %v, error %v, want %q", name, d, err, row.want)
 		}
-	}
-	files["model.safetensors"] = shard("only")
-	if d, err := Open(write(t, files)); err != nil || len(d.Tensors()) != 1 {
-		t.Errorf("a single file beside an index: %v, %v", d, err)
 	}
 }
