@@ -368,7 +368,10 @@ func (h *hfConfig) sliding(k *fields, c *Config) {
 		}
 		c.Sliding = everyOther(c.Layers, every)
 	default:
-		from := k.count("max_window_layers", h.MaxWindow, layersMax, 28)
+		from := 0 // of which on layers slide; 0: all do
+		if h.MaxWindow == nil || *h.MaxWindow != 0 {
+			from = k.count("max_window_layers", h.MaxWindow, layersMax, 28)
+		}
 		for l := range c.Sliding {
 			c.Sliding[l] = l >= from
 		}

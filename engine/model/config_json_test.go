@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -133,6 +134,15 @@ func TestScalingIsReadOnlyWhenAskedFor(t *testing.T) {
 	if err != nil || c.Window != 0 || c.Sliding != nil {
 		t.Errorf("windows in no layer: %v, %v", c.Sliding, err)
 	}
+	c, err = ReadConfig(dirWith(t, with(t, qwen25, map[string]any{"use_sliding_window": true, "sliding_window": 100, "max_window_layers": 0})))
+	if err != nil || c.Window != 100 || len(c.Sliding) != c.Layers || slices.Contains(c.Sliding, false) {
+		t.Errorf("windows in all layers: %v, %v", c.Sliding, err)
+	}
+	for _, bad := range []int{-1, layersMax + 1} {
+		if _, err = ReadConfig(dirWith(t, with(t, qwen25, map[string]any{"use_sliding_window": true, "sliding_window": 100, "max_window_layers": bad}))); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("max_window_layers is %d", bad)) {
+			t.Errorf("%d layers without a window: %v", bad, err)
+		}
+	}
 }
 
 // TestBadConfigsAreRefusedByField: each row spoils one field, and the error must name it.
@@ -185,6 +195,10 @@ func TestBadConfigsAreRefusedByField(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestBadConfigsOfGemmaAreRefusedByField: the fields that only a model with windows has.
+func TestBadConfigsOfGemmaAreRefusedByField(t *testing.T) {
 	for name, row := range map[string]struct {
 		fields map[string]any
 		want   string

@@ -7,31 +7,35 @@ import (
 	"baton/engine/weights/gguf"
 )
 
-// TestDamagedFilesAreRefusedByName: each row damages one thing, and the error must name it.
+// rename, set and reshape are damages to a file.
+func rename(from, to string) func(*draft) {
+	return func(d *draft) {
+		for i := range d.tensors {
+			if d.tensors[i].name == from {
+				d.tensors[i].name = to
+			}
+		}
+	}
+}
+
+func set(key string, v any) func(*draft) { return func(d *draft) { d.set(key, v) } }
+
+func reshape(name string, dims ...uint64) func(*draft) {
+	return func(d *draft) {
+		n := uint64(1)
+		for _, x := range dims {
+			n *= x
+		}
+		for i := range d.tensors {
+			if d.tensors[i].name == name {
+				d.tensors[i].dims, d.tensors[i].data = dims, make([]byte, 4*n)
+			}
+		}
+	}
+}
+
+// TestDamagedFilesAreRefusedByName: each row damages one thing, and the error must name it (M4).
 func TestDamagedFilesAreRefusedByName(t *testing.T) {
-	rename := func(from, to string) func(*draft) {
-		return func(d *draft) {
-			for i := range d.tensors {
-				if d.tensors[i].name == from {
-					d.tensors[i].name = to
-				}
-			}
-		}
-	}
-	set := func(key string, v any) func(*draft) { return func(d *draft) { d.set(key, v) } }
-	reshape := func(name string, dims ...uint64) func(*draft) {
-		return func(d *draft) {
-			n := uint64(1)
-			for _, x := range dims {
-				n *= x
-			}
-			for i := range d.tensors {
-				if d.tensors[i].name == name {
-					d.tensors[i].dims, d.tensors[i].data = dims, make([]byte, 4*n)
-				}
-			}
-		}
-	}
 	for _, c := range []struct {
 		name string
 		edit func(*draft)
@@ -120,6 +124,7 @@ func TestWindowEndsTheContext(t *testing.T) {
 	}
 }
 
+// TestManifestsDifferByEveryField (M5): a layout that differs in anything is another.
 func TestManifestsDifferByEveryField(t *testing.T) {
 	m := Manifest{1, []Pool{{"k", "paged", 3, 2, 32, 16, 128, "bf16"}, {"v", "paged", 3, 2, 32, 16, 128, "bf16"}}, 16, 12288, Interleaved, "a", "b", "c"}
 	o, err := ParseManifest(m.Bytes())

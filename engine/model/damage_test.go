@@ -8,7 +8,7 @@ import (
 )
 
 // TestDamagedBytesNeverPanic: random bytes of the head of a file are changed; whatever opens all
-// the same must run a step, with whatever numbers.
+// the same must run a step, with whatever numbers (M4).
 func TestDamagedBytesNeverPanic(t *testing.T) {
 	s := shape{layers: 1, width: 32, ffn: 32, heads: 2, kvHeads: 1, headDim: 16, vocab: 20, tied: true, ropeFreqs: true}
 	var good []byte

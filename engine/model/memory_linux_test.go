@@ -6,7 +6,7 @@ import (
 	"baton/engine/kernel"
 )
 
-// TestActivationsAreGivenBack: batches that grow step by step, as under rising load, leave
+// TestActivationsAreGivenBack (M6): batches that grow step by step, as under rising load, leave
 // behind one set of activations, and closing leaves none. They lie outside the collector's
 // heap, so nothing else would ever free them.
 func TestActivationsAreGivenBack(t *testing.T) {

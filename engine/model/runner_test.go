@@ -81,13 +81,18 @@ var shapes = map[string]shape{
 // TestLogitsFollowTheFormulas compares every shape and format with the oracle, prompt in one
 // chunk and the rest token by token.
 func TestLogitsFollowTheFormulas(t *testing.T) {
+	files, wants := map[string]*gguf.File{}, map[string][][]float64{}
+	ids := map[string][]int32{}
+	for name, s := range shapes {
+		files[name] = s.build(t, 7, nil)
+		ids[name] = tokens(rand.New(rand.NewPCG(1, 2)), 37, s.vocab)
+		wants[name] = newOracle(t, files[name]).logits(ids[name])
+	}
 	atEachLevel(t, func(t *testing.T) {
 		for name, s := range shapes {
 			for _, exact := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/exact=%v", name, exact), func(t *testing.T) {
-					f := s.build(t, 7, nil)
-					ids := tokens(rand.New(rand.NewPCG(1, 2)), 37, s.vocab)
-					want := newOracle(t, f).logits(ids)
+					f, ids, want := files[name], ids[name], wants[name]
 					m := open(t, f, Options{KV: F32, Threads: 1, Exact: exact})
 					r := m.NewRunner(pool(t, m, 4))
 					items := []Item{{Tokens: ids[:21], Table: table(1, 3), All: true}}

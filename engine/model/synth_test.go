@@ -76,8 +76,17 @@ func encode(r *rand.Rand, t gguf.Type, n int, dev float32) []byte {
 // build makes the file of a shape. Tests that damage a file edit it through edit.
 func (s shape) build(t testing.TB, seed uint64, edit func(*draft)) *gguf.File {
 	t.Helper()
-	r := rand.New(rand.NewPCG(seed, 1))
-	d := &draft{}
+	d := &draft{r: rand.New(rand.NewPCG(seed, 1))}
+	s.parameters(d)
+	s.weights(d)
+	if edit != nil {
+		edit(d)
+	}
+	return d.file(t)
+}
+
+// parameters sets the hyper-parameters of a shape.
+func (s shape) parameters(d *draft) {
 	d.set("general.architecture", "llama")
 	d.set("general.name", "synthetic")
 	d.set("llama.block_count", uint32(s.layers))
@@ -97,23 +106,21 @@ func (s shape) build(t testing.TB, seed uint64, edit func(*draft)) *gguf.File {
 	if s.ropeDim != 0 {
 		d.set("llama.rope.dimension_count", uint32(s.ropeDim))
 	}
+}
+
+// weights adds the tensors of a shape with random values.
+func (s shape) weights(d *draft) {
 	add := func(name, suffix string, cols, rows int, dev float32) {
 		typ, ok := s.types[suffix]
 		if !ok {
 			typ = s.fallback
 		}
-		dims := []uint64{uint64(cols)}
-		if rows > 0 {
-			dims = append(dims, uint64(rows))
-		} else {
-			rows, typ = 1, gguf.F32
-		}
-		d.tensors = append(d.tensors, part{name, typ, dims, encode(r, typ, rows*cols, dev)})
+		d.tensors = append(d.tensors, part{name, typ, []uint64{uint64(cols), uint64(rows)}, encode(d.r, typ, rows*cols, dev)})
 	}
 	norm := func(name string, n int) {
 		b := make([]byte, 4*n)
 		for i := range n {
-			binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(1+0.2*r.Float32()))
+			binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(1+0.2*d.r.Float32()))
 		}
 		d.tensors = append(d.tensors, part{name, gguf.F32, []uint64{uint64(n)}, b})
 	}
@@ -143,10 +150,6 @@ func (s shape) build(t testing.TB, seed uint64, edit func(*draft)) *gguf.File {
 		add(p+"ffn_up.weight", "ffn_up", s.width, s.ffn, w(s.width))
 		add(p+"ffn_down.weight", "ffn_down", s.ffn, s.width, w(s.ffn))
 	}
-	if edit != nil {
-		edit(d)
-	}
-	return d.file(t)
 }
 
 // part is one tensor of a draft.
@@ -162,6 +165,7 @@ type draft struct {
 	keys    []string
 	values  map[string]any
 	tensors []part
+	r       *rand.Rand
 }
 
 func (d *draft) set(key string, v any) {
