@@ -5,16 +5,12 @@ import (
 	"testing"
 
 	"baton/engine/recall"
-	"baton/engine/weights/gguf"
 )
 
 // TestEachCallsForAll: once for each, with threads that no two calls have at a time, and without
 // memory of its own.
 func TestEachCallsForAll(t *testing.T) {
-	file, err := gguf.Parse(recall.GGUF())
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := recall.Open()
 	m, err := Open(file, Options{Threads: 3})
 	if err != nil {
 		t.Fatal(err)

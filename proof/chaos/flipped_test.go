@@ -9,7 +9,6 @@ import (
 	"baton/engine/model"
 	"baton/engine/recall"
 	"baton/engine/tokenizer"
-	"baton/engine/weights/gguf"
 	"baton/serve/leg"
 )
 
@@ -29,10 +28,7 @@ type conversation struct {
 
 func newConversation(t *testing.T, r *rand.Rand, facts int) conversation {
 	t.Helper()
-	f, err := gguf.Parse(recall.GGUF())
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := recall.Open()
 	tok, err := tokenizer.FromGGUF(f)
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,6 @@ import (
 	"baton/engine/grammar"
 	"baton/engine/recall"
 	"baton/engine/sample"
-	"baton/engine/weights/gguf"
 	"baton/serve/gateway"
 	"baton/serve/observe"
 	"baton/serve/worker"
@@ -279,10 +278,7 @@ func TestF127TheFirstTokenMayBeTheLast(t *testing.T) {
 // sent; and the sum over requests is what the engine did.
 // vLLM: issue #43370, issue #47136; vllm-project/router issue #193; SGLang: PR #25290.
 func TestF130UsageIsWhatWasComputed(t *testing.T) {
-	file, err := gguf.Parse(recall.GGUF())
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := recall.Open()
 	text, err := gateway.NewText(file)
 	if err != nil {
 		t.Fatal(err)

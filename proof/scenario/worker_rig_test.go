@@ -17,7 +17,6 @@ import (
 	"baton/engine/recall"
 	"baton/engine/sample"
 	"baton/engine/tokenizer"
-	"baton/engine/weights/gguf"
 	"baton/proof/replay"
 	"baton/serve/leg"
 	"baton/serve/observe"
@@ -127,10 +126,7 @@ func follow(prompt []int32, n, vocab int) []int32 {
 }
 
 var recallTokenizer = sync.OnceValues(func() (*tokenizer.Tokenizer, error) {
-	f, err := gguf.Parse(recall.GGUF())
-	if err != nil {
-		return nil, err
-	}
+	f := recall.Open()
 	return tokenizer.FromGGUF(f)
 })
 

@@ -20,7 +20,6 @@ import (
 	"go.uber.org/goleak"
 
 	"baton/engine/recall"
-	"baton/engine/weights/gguf"
 	"baton/serve/gateway"
 	"baton/serve/observe/logrules"
 	"baton/serve/worker"
@@ -97,10 +96,7 @@ func (f firstLine) Write(b []byte) (int, error) {
 }
 
 func config(t *testing.T) Config {
-	file, err := gguf.Parse(recall.GGUF())
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := recall.Open()
 	text, err := gateway.NewText(file)
 	if err != nil {
 		t.Fatal(err)

@@ -12,17 +12,13 @@ import (
 	"unicode/utf8"
 
 	"baton/engine/recall"
-	"baton/engine/weights/gguf"
 	"baton/serve/observe/logrules"
 	"baton/serve/openai"
 )
 
 // alone is a gateway of the embedded model that no worker has joined.
 func alone(f *testing.F) (*Gateway, *ModelText) {
-	file, err := gguf.Parse(recall.GGUF())
-	if err != nil {
-		f.Fatal(err)
-	}
+	file := recall.Open()
 	text, err := NewText(file)
 	if err != nil {
 		f.Fatal(err)

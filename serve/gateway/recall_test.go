@@ -13,16 +13,12 @@ import (
 	"time"
 
 	"baton/engine/recall"
-	"baton/engine/weights/gguf"
 	"baton/serve/worker"
 )
 
 // newRecallRig is a gateway with real workers in this process, on the embedded model.
 func newRecallRig(t *testing.T, roles ...string) *rig {
-	file, err := gguf.Parse(recall.GGUF())
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := recall.Open()
 	text, err := NewText(file)
 	if err != nil {
 		t.Fatal(err)

@@ -8,14 +8,10 @@ import (
 
 	"baton/engine/chat"
 	"baton/engine/recall"
-	"baton/engine/weights/gguf"
 )
 
 func recallText(t *testing.T) *ModelText {
-	f, err := gguf.Parse(recall.GGUF())
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := recall.Open()
 	text, err := NewText(f)
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,6 @@ import (
 	"baton/engine/model"
 	"baton/engine/recall"
 	"baton/engine/sample"
-	"baton/engine/weights/gguf"
 	"baton/serve/leg"
 	"baton/serve/observe"
 )
@@ -59,10 +58,7 @@ const (
 // to be looked for all the time, and log-probabilities.
 func crowd(t *testing.T, w *Worker, r *rand.Rand, n int) (all []leg.Request) {
 	t.Helper()
-	f, err := gguf.Parse(recall.GGUF())
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := recall.Open()
 	tpl, err := chat.FromGGUF(f, w.served.Tokenizer)
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 	"baton/engine/model"
 	"baton/engine/recall"
 	"baton/engine/tokenizer"
-	"baton/engine/weights/gguf"
 )
 
 // rowBytes is the width of a row of the fake's KV: a block is 16 of them.
@@ -160,10 +159,7 @@ func oracle(prompt []int32, n, vocab int) []int32 {
 }
 
 var recallTokenizer = sync.OnceValues(func() (*tokenizer.Tokenizer, error) {
-	f, err := gguf.Parse(recall.GGUF())
-	if err != nil {
-		return nil, err
-	}
+	f := recall.Open()
 	return tokenizer.FromGGUF(f)
 })
 

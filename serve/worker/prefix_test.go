@@ -13,7 +13,6 @@ import (
 	"baton/core/room"
 	"baton/engine/chat"
 	"baton/engine/recall"
-	"baton/engine/weights/gguf"
 	"baton/serve/leg"
 )
 
@@ -213,10 +212,7 @@ func TestAFoundPrefixChangesNoBit(t *testing.T) {
 	set := func(c *Config) { c.Sizes.ChunkTokens, c.Sizes.MaxRunning = 64, 4 }
 	p, d := loadRecall(t, Prefill, set), loadRecall(t, Decode, set)
 	off := loadRecall(t, Prefill, set, func(c *Config) { c.NoPrefixCache = true })
-	f, err := gguf.Parse(recall.GGUF())
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := recall.Open()
 	tpl, err := chat.FromGGUF(f, p.served.Tokenizer)
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,6 @@ import (
 	"baton/engine/grammar"
 	"baton/engine/recall"
 	"baton/engine/sample"
-	"baton/engine/weights/gguf"
 	"baton/serve/leg"
 )
 
@@ -78,10 +77,7 @@ func TestRecallAnswersRightlyThroughAPair(t *testing.T) {
 		t.Run(kv, func(t *testing.T) {
 			set := func(c *Config) { c.Sizes.KV, c.Sizes.ChunkTokens, c.Sizes.MaxRunning = kv, 64, 4 }
 			p, d, u := loadRecall(t, Prefill, set), loadRecall(t, Decode, set), loadRecall(t, Unified, set)
-			f, err := gguf.Parse(recall.GGUF())
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := recall.Open()
 			tpl, err := chat.FromGGUF(f, u.served.Tokenizer)
 			if err != nil {
 				t.Fatal(err)
