@@ -98,7 +98,8 @@ func (s *Sequence) adjust(logits []float32, scratch *Scratch) []float32 {
 		}
 	}
 	if s.grammar != nil {
-		scratch.mask = slices.Grow(scratch.mask[:0], (len(l)+63)/64)[:(len(l)+63)/64]
+		words := max(s.grammar.Words(), (len(l)+63)/64) // a model may have fewer logits than tokens, or more
+		scratch.mask = slices.Grow(scratch.mask[:0], words)[:words]
 		clear(scratch.mask)
 		s.grammar.Allowed(scratch.mask)
 		keepOnly(l, scratch.mask)
@@ -140,7 +141,7 @@ func keepOnly(l []float32, mask []uint64) {
 		if bits == ^uint64(0) {
 			continue
 		}
-		part := l[w*64 : min(w*64+64, len(l))]
+		part := l[min(w*64, len(l)):min(w*64+64, len(l))]
 		if bits == 0 {
 			for i := range part {
 				part[i] = never

@@ -26,7 +26,12 @@ func (d *digits) Allowed(mask []uint64) {
 	}
 }
 
+func (d *digits) Words() int { return 1 }
+
 func (d *digits) Push(id int32) bool {
+	if id == endID {
+		return true
+	}
 	if id == d.last || !slices.Contains(d.ids, id) || d.left == 0 {
 		return false
 	}

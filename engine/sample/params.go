@@ -23,7 +23,9 @@ const (
 	MaxTokensMax = 1 << 24
 	// PenaltyMax bounds presence_penalty and frequency_penalty on both sides (OpenAI).
 	PenaltyMax = 2
-	// RepetitionMax bounds repetition_penalty, which is more than 0 (SGLang).
+	// RepetitionMin and RepetitionMax bound repetition_penalty (SGLang: more than 0 up to 2). What is
+	// much smaller is 0 as a float32, and logits divided by it are no numbers.
+	RepetitionMin = 0.01
 	RepetitionMax = 2
 	// BiasMax bounds one logit_bias on both sides (OpenAI).
 	BiasMax = 100
@@ -56,10 +58,10 @@ type Params struct {
 	LogitBias         []Bias    `json:"logit_bias,omitempty"`        // added to logits; ids ascending, each once
 	AllowedIDs        []int32   `json:"allowed_token_ids,omitempty"` // only these; ids ascending, each once; none: all
 	Bad               [][]int32 `json:"bad_words,omitempty"`         // token sequences that are never completed
-	MinTokens         int       `json:"min_tokens,omitempty"`        // of so many tokens at first none is an end or a stop token, and none completes a stop string
+	MinTokens         int       `json:"min_tokens,omitempty"`        // of so many tokens at first none is an end or a stop token, and none completes a stop string; not against a Grammar that is done, since nothing else may follow
 	PresencePenalty   float64   `json:"presence_penalty,omitempty"`  // -2…2: taken from the logit of a token that was generated
 	FrequencyPenalty  float64   `json:"frequency_penalty,omitempty"` // -2…2: taken from it for each time
-	RepetitionPenalty float64   `json:"repetition_penalty"`          // (0,2]: divides logits above 0 of tokens in prompt and output, multiplies the others; 1 changes nothing
+	RepetitionPenalty float64   `json:"repetition_penalty"`          // 0.01…2: divides logits above 0 of tokens in prompt and output, multiplies the others; 1 changes nothing
 
 	// Grammar says what the whole output looks like; nil: any text. Validate leaves it to
 	// Spec.Validate and grammar.Compile, since it takes milliseconds.
@@ -119,8 +121,8 @@ func (p *Params) validateLogits(vocab int) (param, message string) {
 	switch {
 	case param != "":
 		return param, message
-	case !(p.RepetitionPenalty > 0 && p.RepetitionPenalty <= RepetitionMax):
-		return "repetition_penalty", fmt.Sprintf("repetition_penalty is %v, allowed is more than 0 up to %d", p.RepetitionPenalty, RepetitionMax)
+	case !(p.RepetitionPenalty >= RepetitionMin && p.RepetitionPenalty <= RepetitionMax):
+		return "repetition_penalty", fmt.Sprintf("repetition_penalty is %v, allowed are %v to %d", p.RepetitionPenalty, RepetitionMin, RepetitionMax)
 	case p.MinTokens < 0 || p.MinTokens > p.MaxTokens:
 		return "min_tokens", fmt.Sprintf("min_tokens is %d, allowed are 0 to max_tokens, which is %d", p.MinTokens, p.MaxTokens)
 	case len(p.LogitBias) > BiasesMax:

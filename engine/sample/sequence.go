@@ -37,10 +37,12 @@ type Piece struct {
 
 // Automaton says which tokens may come next, by those that came (*grammar.State is one).
 type Automaton interface {
+	// Words is how many words a mask has at least.
+	Words() int
 	// Allowed sets the bits of the tokens that may come next, end tokens where it may end. mask is
 	// clear and has a bit for each logit.
 	Allowed(mask []uint64)
-	// Push takes a token that is no end token; false: it was not allowed.
+	// Push takes a token, an end token where it may end; false: it was not allowed.
 	Push(id int32) bool
 	// Done says that nothing but the end may follow.
 	Done() bool
@@ -79,6 +81,13 @@ var ErrGenerated = errors.New("sample: generated tokens do not go on")
 // New starts a sequence, behind what was generated before if there is something: nothing of that
 // comes out again, but the text that was held back at its end.
 func New(b Start) (*Sequence, error) {
+	for _, list := range [][]int32{b.Prompt, b.Generated} {
+		for i, id := range list {
+			if id < 0 || int(id) >= b.Tokenizer.Vocab() {
+				return nil, fmt.Errorf("%w: token %d of the prompt or of them is %d; the vocabulary has %d", ErrGenerated, i+1, id, b.Tokenizer.Vocab())
+			}
+		}
+	}
 	s := &Sequence{p: *b.Params, tok: b.Tokenizer, stream: b.Tokenizer.StreamKeeping(b.Params.KeepSpecial),
 		position: len(b.Prompt), ids: make([]int32, 0, len(b.Generated)+min(b.Params.MaxTokens, idsFirst)),
 		history: newHistory(b.Params, b.Tokenizer.Vocab(), b.Prompt), grammar: b.Grammar}
@@ -140,7 +149,7 @@ func (s *Sequence) Push(c Choice) (p Piece, ok bool) {
 		panic("sample: a token after the end of its sequence")
 	}
 	end := (!s.p.IgnoreEOS || s.grammar != nil) && s.tok.IsEOS(c.ID) // behind a grammar there is nothing but the end
-	if s.grammar != nil && !end && !s.grammar.Push(c.ID) {
+	if s.grammar != nil && !s.grammar.Push(c.ID) {
 		return Piece{}, false
 	}
 	s.ids = append(s.ids, c.ID)

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -142,7 +143,7 @@ func steps(t testing.TB, w *Worker, n int, start, stop func()) {
 		case 2:
 			q.Params.PresencePenalty, q.Params.RepetitionPenalty, q.Params.MinTokens = 0.5, 1.1, 10
 		}
-		e, err := w.prepare(&q)
+		e, _, err := w.prepare(context.Background(), &q)
 		if err != nil {
 			t.Fatal(err)
 		}

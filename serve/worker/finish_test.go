@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"testing"
 
 	"baton/core/room"
@@ -60,5 +61,26 @@ func TestAKnownGrammarDoesNotQueue(t *testing.T) {
 	u.compiling <- struct{}{} // somebody compiles
 	open(t, u, Decode, askFor(t, tpl, &f, 12)).ended(room.NoCause)
 	<-u.compiling
+	empty(t, u)
+}
+
+// A room whose grammar is not known waits no longer than its client, and than its request has time.
+func TestTheWaitForAGrammarEnds(t *testing.T) {
+	u := loadRecall(t, Unified)
+	p := sample.Default()
+	p.Grammar = &grammar.Spec{Kind: grammar.KindRegex, Regex: "[g-k]{3}"}
+	u.compiling <- struct{}{} // somebody compiles
+	if g, cause, err := u.grammar(t.Context(), &leg.Request{Params: p, LeftMS: 20}); g != nil || cause != room.Deadline || err == nil {
+		t.Errorf("behind its time: %v, %v, %v", g, cause, err)
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if g, cause, err := u.grammar(gone, &leg.Request{Params: p, LeftMS: 60_000}); g != nil || cause != room.Cancelled || err == nil {
+		t.Errorf("the client has left: %v, %v, %v", g, cause, err)
+	}
+	<-u.compiling
+	if g, cause, err := u.grammar(t.Context(), &leg.Request{Params: p, LeftMS: 60_000}); g == nil || cause != room.NoCause || err != nil {
+		t.Errorf("nobody compiles: %v, %v, %v", g, cause, err)
+	}
 	empty(t, u)
 }

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -86,9 +87,9 @@ func (w *Worker) serveLeg(rw http.ResponseWriter, r *http.Request) {
 		w.turnAway(rw, room.Overload, errors.New("the worker "+w.name+" holds as many legs as it may"))
 		return
 	}
-	e, err := w.prepare(req)
+	e, cause, err := w.prepare(r.Context(), req)
 	if err != nil {
-		w.turnAway(rw, room.ClientError, err)
+		w.turnAway(rw, cause, err)
 		return
 	}
 	e.began, e.answer = began, newAnswer(min(w.answerMax*req.Choices(), answerMost))
@@ -118,31 +119,49 @@ func (w *Worker) readLeg(rw http.ResponseWriter, r *http.Request) (*leg.Request,
 }
 
 // prepare makes the entry of a request that passed check.
-func (w *Worker) prepare(r *leg.Request) (*entry, error) {
+func (w *Worker) prepare(ctx context.Context, r *leg.Request) (*entry, room.Cause, error) {
 	var g *grammar.Grammar
 	if r.Params.Grammar != nil {
 		began := w.now()
 		var err error
-		if g, err = w.grammar(r.Params.Grammar); err != nil {
+		var cause room.Cause
+		if g, cause, err = w.grammar(ctx, r); cause != room.NoCause {
+			return nil, cause, err
+		} else if err != nil {
 			w.metrics.Grammars.WithLabelValues("refused").Inc()
-			return nil, wrong{paramGrammar, fmt.Errorf("worker: params: grammar: %w", err)}
+			return nil, room.ClientError, wrong{paramGrammar, fmt.Errorf("worker: params: grammar: %w", err)}
 		}
 		w.metrics.Grammars.WithLabelValues("ready").Inc()
 		w.metrics.GrammarWait.Observe((w.now() - began).Seconds())
 	}
-	return newEntry(r, w.served.Tokenizer, g)
+	e, err := newEntry(r, w.served.Tokenizer, g)
+	return e, room.ClientError, err
 }
 
-// grammar returns a compiled grammar. One that is known does not wait for others to be compiled.
-func (w *Worker) grammar(s *grammar.Spec) (*grammar.Grammar, error) {
+// grammar returns a compiled grammar. One that is known does not wait for others to be compiled;
+// one that is not waits as long as its client does, its request has time, and the worker is there.
+// The cause says why it waited in vain.
+func (w *Worker) grammar(ctx context.Context, r *leg.Request) (*grammar.Grammar, room.Cause, error) {
+	s := r.Params.Grammar
 	if c := w.compiled.Load(); c != nil {
 		if g, ok := c.Known(s); ok {
-			return g, nil
+			return g, room.NoCause, nil
 		}
 	}
-	w.compiling <- struct{}{} // it takes a processor for a while; bounded by what a grammar may be
+	late := time.NewTimer(r.Left())
+	defer late.Stop()
+	select {
+	case w.compiling <- struct{}{}: // it takes a processor for a while; bounded by what a grammar may be
+	case <-late.C:
+		return nil, room.Deadline, errors.New("worker: the request's time was over before its grammar was compiled")
+	case <-ctx.Done():
+		return nil, room.Cancelled, errors.New("worker: the client left before its grammar was compiled")
+	case <-w.over:
+		panic(http.ErrAbortHandler) // as if the process were gone already
+	}
 	defer func() { <-w.compiling }()
-	return w.grammars().Get(s)
+	g, err := w.grammars().Get(s)
+	return g, room.NoCause, err
 }
 
 // wrong is an error of a request with the name of what is wrong in it.
