@@ -136,6 +136,10 @@ func TestLinesComeBackAsTheyWere(t *testing.T) {
 		{IDs: []int32{2}, Finish: "length"},
 		{End: &End{Outcome: room.Success, PromptTokens: 4, OutputTokens: 3, Cached: 1, Choices: []Choice{{"length", "", 1}, {"stop", "x", 2}}}},
 	}
+	lastWord := Line{End: &End{Outcome: room.Fail(room.ClientError).Kind, Cause: room.ClientError, Param: "stop"}}
+	if got, err := ParseLine(bytes.TrimSpace(stream(t, lastWord))); err != nil || !reflect.DeepEqual(got, lastWord) {
+		t.Errorf("%+v, %v", got, err)
+	}
 	r := NewReader(bytes.NewReader(stream(t, want...)))
 	for i := range want {
 		got, err := r.Next()
@@ -191,6 +195,9 @@ func TestLinesOutOfOrderOrShapeAreErrors(t *testing.T) {
 		"{\"accepted\":true}\n{\"ids\":[1],\"finish\":\"stop\"}\n{\"end\":{\"outcome\":\"success\",\"finish\":\"stop\"}}\n",
 		"{\"accepted\":true}\n{\"end\":{\"outcome\":\"success\",\"choices\":[{\"output_tokens\":-1}]}}\n",
 		"{\"accepted\":true}\n{\"end\":{\"outcome\":\"success\",\"choices\":[" + strings.Repeat("{},", ChoicesMax) + "{}]}}\n",
+		"{\"accepted\":true}\n{\"end\":{\"outcome\":\"success\",\"param\":\"x\"}}\n",
+		"{\"accepted\":true}\n{\"end\":{\"outcome\":\"failed\",\"cause\":\"client_error\",\"param\":\"a\\nb\"}}\n",
+		"{\"accepted\":true}\n{\"end\":{\"outcome\":\"failed\",\"cause\":\"client_error\",\"param\":\"" + strings.Repeat("x", ParamBytesMax+1) + "\"}}\n",
 		"{\"accepted\":true}\n{\"ids\":[1,2],\"logprobs\":[{\"id\":1}]}\n",
 		"{\"accepted\":true}\n" + strings.Repeat(" ", LineBytesMax+1) + "\n",
 	} {

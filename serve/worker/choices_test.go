@@ -85,3 +85,23 @@ func TestChoicesDrawFromTheirOwnKV(t *testing.T) {
 	}
 	empty(t, p, d, u)
 }
+
+// What a gateway may leave unread grows with the choices of its room, up to a bound for all of them.
+func TestEachChoiceHasItsOwnBuffer(t *testing.T) {
+	u, f := start(t, Unified, 256)
+	held, release := f.hold()
+	defer release()
+	for i, n := range []int{1, 8} {
+		q := ask(rand.New(rand.NewPCG(uint64(i), 9)), 20, 3, f.vocab)
+		q.N = n
+		c := open(t, u, Decode, q).accepted()
+		within(t, "a step", held)
+		got, ok := asked(u, func() int { return u.rooms[q.Room].answer.max })
+		if want := n * answerMax; !ok || got != want || got > answerMost {
+			t.Errorf("%d choices have room for %d, want %d", n, got, want)
+		}
+		c.cancel()
+	}
+	release()
+	empty(t, u)
+}
