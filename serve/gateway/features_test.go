@@ -143,6 +143,7 @@ func TestWhatTheTemplateRefusesIsNamed(t *testing.T) {
 	const one = `{"messages":[{"role":"user","content":"x"}`
 	for body, want := range map[string]string{
 		one + `],"chat_template_kwargs":{"messages":[]}}`:                                                            "chat_template_kwargs",
+		one + `],"documents":[{"text":"b"}]}`:                                                                        "documents",
 		one + `,{"role":"assistant","content":""}],"continue_final_message":true}`:                                   "continue_final_message",
 		`{"messages":[` + strings.Repeat(`{"role":"user","content":"x"},`, 4096) + `{"role":"user","content":"x"}]}`: "messages",
 	} {
@@ -150,7 +151,8 @@ func TestWhatTheTemplateRefusesIsNamed(t *testing.T) {
 			var e struct {
 				Error struct{ Param, Message string }
 			}
-			if a := r.post(path, body); json.Unmarshal([]byte(a.body), &e) != nil || a.status != 400 || e.Error.Param != want {
+			if a := r.post(path, body); json.Unmarshal([]byte(a.body), &e) != nil || a.status != 400 || e.Error.Param != want ||
+				!strings.HasPrefix(e.Error.Message, want+": ") || strings.Contains(e.Error.Message, "chat: ") {
 				t.Errorf("%s %.120s: %d %s, want %s", path, body, a.status, a.body, want)
 			}
 		}

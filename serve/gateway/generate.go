@@ -175,7 +175,7 @@ func (g *Gateway) conversation(c chat.Conversation) (*chat.Prompt, *openai.Error
 		return p, nil
 	}
 	if refused, ok := errors.AsType[*chat.Refused](err); ok {
-		return nil, &openai.Error{Status: http.StatusBadRequest, Type: openai.TypeInvalid, Param: cmp.Or(refused.Field, "messages"), Code: openai.CodeValue, Message: refused.Error()}
+		return nil, refusal(cmp.Or(refused.Field, "messages"), openai.CodeValue, refused.Reason)
 	}
 	g.log.Error("chat template failed", "cause", room.Internal.String(), "detail", err.Error())
 	return nil, openai.Failure(room.Fail(room.Internal), "", 0)
