@@ -137,6 +137,7 @@ func (w *World) doD(n *node, e *decode.Effect) {
 		r.said[e.Branch] = append(r.said[e.Branch], first)
 		d.todo = append(d.todo, decode.Event{Kind: decode.Begun, Room: e.Room, Branch: e.Branch, OK: r.side, Finished: w.reqs[r.leg.req].finished(first, 1)})
 	case decode.Emit:
+		w.leavesPins(n, &w.reqs[w.of(e.Room)])
 		w.emit(n, e.Room, e.Branch)
 	case decode.Retract:
 		w.sights.see(retracted)

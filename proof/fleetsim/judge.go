@@ -268,7 +268,7 @@ func (w *World) truthP(n *node) {
 	if b.Held != p.pool.held || b.Cached != p.pool.kept || b.Free+b.Held+b.Cached != b.Total || b.Quarantined != 0 {
 		w.fail("TRUTH", 0, "prefill %d counts %+v blocks, the ledger %d held and %d cached", n.at, b, p.pool.held, p.pool.kept)
 	}
-	w.truthPins(n, p.core.Pinned(), b, w.configP().PinnedMax)
+	w.truthPins(n, p.core.Pinned(), b, w.configP().PinnedMax, p.core.Evicted())
 	if n.looks++; n.looks%looksEvery != 0 {
 		return
 	}
@@ -296,8 +296,23 @@ func (w *World) truthP(n *node) {
 	}
 }
 
-// truthPins demands that no more is pinned than may be, and nothing that is free.
-func (w *World) truthPins(n *node, pinned int, b blocks.Count, most int) {
+// leavesPins notes that a room, or its first output, may be over and leave what it asked for.
+func (w *World) leavesPins(n *node, r *request) {
+	if r.pin > 0 {
+		n.pinsEnd = max(n.pinsEnd, n.clock.read(w.now)+r.pin)
+	}
+}
+
+// truthPins demands that no more is pinned than may be, nothing that is free, and nothing longer than
+// was asked for; and that something is when a room has left that asked for it, if nothing was evicted.
+func (w *World) truthPins(n *node, pinned int, b blocks.Count, most int, evicted uint64) {
+	switch now := n.clock.read(w.now); {
+	case n.mustPin && pinned == 0 && most > 0 && n.evicted == evicted:
+		w.fail("TRUTH", 0, "%s %d has nothing pinned, although a room asked for it that succeeded just now", roleNames[n.role], n.at)
+	case pinned > 0 && now >= n.pinsEnd:
+		w.fail("BOUND", 0, "%s %d has %d pinned blocks, %v after the last pin was over", roleNames[n.role], n.at, pinned, now-n.pinsEnd)
+	}
+	n.mustPin, n.evicted = false, evicted
 	if pinned > 0 {
 		w.sights.see(pins)
 	}
@@ -333,7 +348,7 @@ func (w *World) truthD(n *node) {
 	if b.Free+b.Held+b.Cached != b.Total || b.Quarantined != 0 || d.vague == 0 && b.Held != held {
 		w.fail("TRUTH", 0, "decode %d counts %+v blocks, the ledger %d held", n.at, b, held)
 	}
-	w.truthPins(n, d.core.Pinned(), b, w.plan.blocks[1]/4)
+	w.truthPins(n, d.core.Pinned(), b, w.plan.blocks[1]/4, d.core.Evicted())
 	if n.looks++; n.looks%looksEvery != 0 {
 		return
 	}

@@ -155,6 +155,9 @@ func (w *World) end(n *node, l *leg, id room.ID, o room.Outcome) {
 		return
 	}
 	l.accepted = false
+	r := &w.reqs[l.req]
+	w.leavesPins(n, r)
+	n.mustPin = n.mustPin || o.Kind == room.Success && r.pin > 0 && len(r.keys) > 0
 	if n.leaving && o.Cause == room.WorkerLost { // of itself a worker says it by being gone
 		w.sendLeg(n, l, legReset, o)
 		return

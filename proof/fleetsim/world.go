@@ -74,9 +74,12 @@ type node struct {
 	frozen    time.Duration         // how long it stood still, together
 	failStep  bool
 	failWrite bool
-	muted     []*node // gateway: workers that do not see what it hangs up
-	damaged   *node   // prefill: what goes to it is damaged
-	looks     int     // steps since the views were compared
+	muted     []*node       // gateway: workers that do not see what it hangs up
+	damaged   *node         // prefill: what goes to it is damaged
+	looks     int           // steps since the views were compared
+	pinsEnd   time.Duration // when the last pin that anybody asked for is over
+	mustPin   bool          // a room left some in the step at hand
+	evicted   uint64        // blocks, before that step
 	g         *gateway
 	p         *prefiller
 	d         *decoder

@@ -50,7 +50,7 @@ func TestEveryLimitOfARequestIsRefusedByName(t *testing.T) {
 		{func(r *Request) { r.Params.AllowedIDs = make([]int32, sample.AllowedMax+1) }, "allowed_token_ids"},
 		{func(r *Request) { r.Params.Bad = make([][]int32, sample.BadMax+1) }, "bad_words"},
 		{func(r *Request) { r.N = -1 }, "n: -1"},
-		{func(r *Request) { r.N = ChoicesMax + 1 }, "n: 17"},
+		{func(r *Request) { r.N = ChoicesMax + 1 }, "n: 9"},
 		{func(r *Request) { r.Generated = -1 }, "generated"},
 		{func(r *Request) { r.Generated = 2 }, "generated"},
 		{func(r *Request) { r.Generated, r.N = 1, 2 }, "generated"},

@@ -1,6 +1,10 @@
 package leg
 
-import "time"
+import (
+	"time"
+
+	"baton/core/room"
+)
 
 // Limits of what a worker takes from a gateway and a gateway from a worker. They bound memory
 // before it is allocated; a worker's own limits (context length, blocks) are tighter.
@@ -35,8 +39,9 @@ const (
 	// PieceIDsMax is how many tokens one piece may carry: one step yields one token, but
 	// tokens that were held back for a stop string come out together.
 	PieceIDsMax = 4096
-	// ChoicesMax bounds the choices of one request; a worker's own bound may be lower.
-	ChoicesMax = 16
+	// ChoicesMax bounds the choices of one request: they are the branches of one room. A worker's own
+	// bound may be lower.
+	ChoicesMax = room.BranchesMax
 	// ParamBytesMax bounds the name of a field.
 	ParamBytesMax = 64
 	// MessageBytesMax bounds the human sentence of an end.
