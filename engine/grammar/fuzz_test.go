@@ -12,7 +12,7 @@ import (
 )
 
 // FuzzSchema: whatever a schema says, it is refused, or what is allowed ends in a document that
-// a validator accepts, if that takes the schema at all.
+// a validator accepts, if that takes the schema at all (G1, G2).
 func FuzzSchema(f *testing.F) {
 	for seed := range uint64(40) {
 		m := maker{Rand: rand.New(rand.NewPCG(seed, 10))}
@@ -61,7 +61,7 @@ func FuzzSchema(f *testing.F) {
 	})
 }
 
-// FuzzRegex: what is allowed ends in a text that Go's regexp matches.
+// FuzzRegex: what is allowed ends in a text that Go's regexp matches (G1, G2).
 func FuzzRegex(f *testing.F) {
 	for seed := range uint64(40) {
 		f.Add(expression(rand.New(rand.NewPCG(seed, 12)), 3), seed)

@@ -86,7 +86,7 @@ type State struct {
 // Allowed writes the mask of the tokens that may follow: bit id%64 of mask[id/64]. End tokens
 // are set exactly where the text so far is complete; other control tokens never. mask has
 // Words() words at least, those beyond are cleared. Before the end at least one bit is set; after
-// an end token was pushed none is.
+// an end token was pushed none is (G1). In a state that was met before it allocates nothing (G5).
 func (s *State) Allowed(mask []uint64) {
 	clear(mask)
 	if s.ended {
@@ -110,7 +110,7 @@ func (s *State) Allowed(mask []uint64) {
 	}
 }
 
-// Push moves on by a token. False, and no change, if it was not allowed.
+// Push moves on by a token. False, and no change, if it was not allowed (G2).
 func (s *State) Push(id int32) bool {
 	if s.ended {
 		return false

@@ -115,7 +115,7 @@ func (b *builder) members(members []member, exclude []string, more int32) int32 
 		following = b.call(name, after)
 	}
 	// It goes from the last member to the first. One comma and one quote lead to all that may follow,
-	// so that only inside names a text is at as many places as there are.
+	// so that only inside names a text is at as many places as there are (G3).
 	for i := len(members) - 1; i >= 0 && b.err == nil; i-- {
 		m := members[i]
 		if following >= 0 && i < len(members)-1 {

@@ -40,7 +40,7 @@ func sample(r *rand.Rand) string {
 	return b.String()
 }
 
-func TestExpressionsMatchWhatGoMatches(t *testing.T) {
+func TestExpressionsMatchWhatGoMatches(t *testing.T) { // G2, G3
 	matched := 0
 	for seed := range uint64(1500) {
 		r := rand.New(rand.NewPCG(seed, 5))
@@ -79,7 +79,7 @@ func TestExpressionsMatchWhatGoMatches(t *testing.T) {
 	}
 }
 
-func TestTextsOfExpressionsMatch(t *testing.T) {
+func TestTextsOfExpressionsMatch(t *testing.T) { // G1, G2
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		text := expression(r, 3)

@@ -37,7 +37,7 @@ func validator(t testing.TB, schema string) func(doc string) error {
 // rounds is how many random worlds a test sees: a second or two in all.
 const rounds = 250
 
-func TestWhatIsAllowedEndsInAValidDocument(t *testing.T) {
+func TestWhatIsAllowedEndsInAValidDocument(t *testing.T) { // G1, G2
 	for seed := range uint64(rounds) {
 		m := maker{Rand: rand.New(rand.NewPCG(seed, 1))}
 		s := m.document()
@@ -52,7 +52,7 @@ func TestWhatIsAllowedEndsInAValidDocument(t *testing.T) {
 	}
 }
 
-func TestValidDocumentsAreNeverRefused(t *testing.T) {
+func TestValidDocumentsAreNeverRefused(t *testing.T) { // G3
 	for seed := range uint64(rounds) {
 		m := maker{Rand: rand.New(rand.NewPCG(seed, 2))}
 		s := m.document()
@@ -73,7 +73,7 @@ func TestValidDocumentsAreNeverRefused(t *testing.T) {
 	}
 }
 
-func TestMasksAreThoseOfEachTokenAlone(t *testing.T) {
+func TestMasksAreThoseOfEachTokenAlone(t *testing.T) { // G3
 	v := realVocabulary(t)
 	want := make([]uint64, v.words)
 	for seed := range uint64(12) {
@@ -92,7 +92,7 @@ func TestMasksAreThoseOfEachTokenAlone(t *testing.T) {
 	}
 }
 
-func TestPushingAgainGivesTheSameState(t *testing.T) {
+func TestPushingAgainGivesTheSameState(t *testing.T) { // G4
 	for seed := range uint64(40) {
 		m := maker{Rand: rand.New(rand.NewPCG(seed, 4))}
 		s := m.document()

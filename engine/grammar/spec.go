@@ -3,6 +3,7 @@ package grammar
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"unicode/utf8"
 )
 
@@ -72,8 +73,11 @@ type Part struct {
 
 // Validate returns "" if s can be compiled, otherwise a sentence that names what is wrong (in a
 // schema: the keyword and its JSON pointer) and what is allowed. It needs no vocabulary, and its
-// work is bounded, also for hostile input (workMost).
+// work is bounded, also for hostile input (workMost). No more of them run at a time than there are
+// processors, so that many requests take no more memory than a few.
 func (s *Spec) Validate() (message string) {
+	validating <- struct{}{}
+	defer func() { <-validating }()
 	n := newNet()
 	err := s.build(n)
 	if err == nil {
@@ -84,6 +88,9 @@ func (s *Spec) Validate() (message string) {
 	}
 	return ""
 }
+
+// validating holds one for each Validate that runs.
+var validating = make(chan struct{}, runtime.GOMAXPROCS(0))
 
 func allBytes() *[256]bool {
 	var has [256]bool

@@ -34,7 +34,8 @@ type TopLogprob struct {
 	Logprob float32 `json:"logprob"`
 }
 
-// Scratch is the working memory of Pick; the zero value is ready. One goroutine at a time.
+// Scratch is the working memory of Pick, which allocates nothing once it has grown (P2); the zero
+// value is ready. One goroutine at a time.
 type Scratch struct {
 	weights  []float64 // by id
 	kept     []weighed

@@ -79,7 +79,7 @@ type Start struct {
 var ErrGenerated = errors.New("sample: generated tokens do not go on")
 
 // New starts a sequence, behind what was generated before if there is something: nothing of that
-// comes out again, but the text that was held back at its end.
+// comes out again, but the text that was held back at its end (P6).
 func New(b Start) (*Sequence, error) {
 	for _, list := range [][]int32{b.Prompt, b.Generated} {
 		for i, id := range list {
