@@ -82,7 +82,7 @@ func indent(r *run, v Value, a arguments) (Value, error) {
 	}
 	by, ok := p[0].(Text)
 	if !ok {
-		n, err := natural(p[0], 4)
+		n, err := width(p[0], 4)
 		if err != nil || n > 1000 {
 			return nil, errors.New("indent takes a text or a width of at most 1000")
 		}
