@@ -27,7 +27,8 @@ import (
 
 // Given a panic in any long-lived goroutine, when it happens, then the process ends, and whoever
 // supervises it starts another: nothing in the serving code recovers one. The places that do say so
-// here: one passes every panic on that it did not cause, one asks a number for its name.
+// here: one passes every panic on that it did not cause, one asks a number for its name, and one fails the
+// rendering of one request, whose values nobody else has, and says so in the log.
 // LightLLM: PR #1474.
 func TestF34NothingLivesOnWithoutItsThreads(t *testing.T) {
 	var found []string
@@ -55,8 +56,8 @@ func TestF34NothingLivesOnWithoutItsThreads(t *testing.T) {
 		}
 	}
 	// A run that is held up sends its workers home by a panic of its own; a number in a trace may
-	// be in no table of names.
-	if want := []string{"engine/kernel/team.go", "serve/recorder/form.go"}; !slices.Equal(sorted(found), sorted(want)) {
+	// be in no table of names; a template's rendering is a call of its own, with no state behind it.
+	if want := []string{"engine/kernel/team.go", "serve/recorder/form.go", "engine/chat/jinja/run.go"}; !slices.Equal(sorted(found), sorted(want)) {
 		t.Errorf("recover is called in %v, want %v", found, want)
 	}
 }
