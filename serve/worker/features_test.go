@@ -35,10 +35,6 @@ func texts(bad func(text string) bool) func(*testing.T, [][]leg.Line, []string, 
 	}
 }
 
-func has(text []string) bool {
-	return slices.ContainsFunc(text, func(s string) bool { return s != "" })
-}
-
 // free draws from the whole vocabulary and goes on to max_tokens, so that there is much to differ in.
 func free(p *sample.Params) { p.Temperature, p.Seed, p.IgnoreEOS = 1.5, 77, true }
 
