@@ -144,7 +144,7 @@ func (s *Prefills) Apply(w *PrefillWorld, e Event) error {
 		}
 		return s.home(w, e.Room)
 	case Over:
-		w.mem.over(uint8(e.Chunk))
+		w.shows |= w.mem.over(uint8(e.Chunk))
 		return s.feedAt(w, time.Duration(e.Chunk), prefill.Event{Kind: prefill.TimerFired})
 	}
 	i := slices.IndexFunc(w.writes, func(x writing) bool { return x.room == e.Room && x.chunk == e.Chunk })
@@ -198,12 +198,13 @@ const (
 	joined
 	isPinned
 	otherPinned
+	pinOver
 	sightsAll
 )
 
 var sights = [sightsAll]string{"success", "hit", "shared by two", "evicted", "private copy", "success after a hit", "abort in mid-prefill",
 	"failed step", "deadline", "quarantined while shared", "cleared", "retracted", "found after a retraction", "success after a retraction", "sent in part", "legs differ",
-	"success of several outputs", "output found", "waited for another's prefix", "pinned", "pinned for a copy"}
+	"success of several outputs", "output found", "waited for another's prefix", "pinned", "pinned for a copy", "a pin is over"}
 
 func (w *PrefillWorld) show(i int) { w.shows |= 1 << i }
 

@@ -186,7 +186,7 @@ func (s *Holders) Apply(w *HolderWorld, e HolderEvent) error {
 	if e.Kind == PinsOver || e.Kind == AllOver {
 		then := uint8(e.Kind-PinsOver) + 1
 		w.pool.Expire(time.Duration(then))
-		w.mem.over(then)
+		w.shows |= w.mem.over(then)
 		return s.check(w)
 	}
 	h, prompt := &w.holders[e.Who], s.scope.Prompts[e.Who]

@@ -176,7 +176,7 @@ func (s *Locals) Apply(w *LocalWorld, e Event) error {
 		w.show(failed)
 		w.rooms[e.Room-1].harmed = true
 	case Over:
-		w.mem.over(uint8(e.Chunk))
+		w.shows |= w.mem.over(uint8(e.Chunk))
 		return s.feedAt(w, time.Duration(e.Chunk), decode.Event{Kind: decode.TimerFired})
 	}
 	return s.home(w, e.Room)

@@ -212,13 +212,14 @@ func (m *memory) pinned() (n int) {
 	return n
 }
 
-// over ends the pins that end then, or before.
-func (m *memory) over(then uint8) {
+// over ends the pins that end then, or before, and says whether there was one.
+func (m *memory) over(then uint8) (seen uint64) {
 	for b, until := range m.pins {
-		if until <= then {
-			m.pins[b] = 0
+		if until > 0 && until <= then {
+			m.pins[b], seen = 0, 1<<pinOver
 		}
 	}
+	return seen
 }
 
 // pinsEnd is the latest end of the pins of a world with rooms.

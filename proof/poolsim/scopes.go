@@ -54,7 +54,7 @@ func Scopes() []Named {
 		{Name: "prefill PROMPT in turn", Options: ask(explore.PROMPT, "success", "hit", "shared by two", "success after a hit"),
 			Prefill: &PrefillScope{Prompts: []string{"a", "x", "a"}, Tail: 1, Blocks: 5, Running: 3, Chunk: 1}},
 		// What a room leaves pinned stays longer than what others leave.
-		{Name: "prefill PROMPT pins", Options: ask(explore.PROMPT, "success", "hit", "success after a hit", "evicted", "pinned"),
+		{Name: "prefill PROMPT pins", Options: ask(explore.PROMPT, "success", "hit", "success after a hit", "evicted", "pinned", "a pin is over"),
 			Prefill: &PrefillScope{Prompts: []string{"ab", "ac", "x"}, Tail: 1, Blocks: 4, Running: 2, Chunk: 1, Pin: []uint8{1, 2, 0}, PinnedMax: 2}},
 		// A Prealloc that is lost leaves a room to its deadline.
 		{Name: "prefill TERM lost", Options: ask(explore.TERM, and("evicted", "deadline")...),
@@ -79,7 +79,7 @@ func Scopes() []Named {
 			Local: several(says(locals(15, 3, 6, 0, "a", "ap"), "p", "q"), []int{2, 3}, []int{2})},
 		{Name: "local PROMPT several, retracted", Options: ask(explore.PROMPT, "success", "hit", "failed step", "success of several outputs", "retracted", "found after a retraction", "success after a retraction"),
 			Local: several(says(locals(15, 3, 8, 1, "x", "ab"), "y", "p"), []int{3}, []int{3, 1})},
-		{Name: "local PROMPT pins", Options: ask(explore.PROMPT, "success", "hit", "evicted", "success of several outputs", "pinned"),
+		{Name: "local PROMPT pins", Options: ask(explore.PROMPT, "success", "hit", "evicted", "success of several outputs", "pinned", "a pin is over"),
 			Local: several(&LocalScope{Prompts: []string{"a", "ap", "x"}, Says: []string{"p", "q", "y"}, Tail: 15, Output: 3, Blocks: 6, Chunk: 1, Pin: []uint8{1, 2, 0}, PinnedMax: 3}, []int{2, 3}, []int{2}, []int{1})},
 
 		// Two caches and a link: what decode has found is not sent.
@@ -91,7 +91,7 @@ func Scopes() []Named {
 		{Name: "pair PROMPT three", Options: ask(explore.PROMPT, "success", "hit", "evicted", "sent in part"), Pair: &PairScope{Source: 5, Slots: 2,
 			LocalScope: LocalScope{Prompts: []string{"a", "ab", "x"}, Tail: 1, Output: 1, Blocks: 5, Running: 3, Chunk: 1}}},
 		// Two copies of one prompt came over the link: whoever asks pins the one that is found.
-		{Name: "pair PROMPT pins", Options: ask(explore.PROMPT, "success", "hit", "pinned", "pinned for a copy"), Pair: &PairScope{Source: 5, Slots: 2,
+		{Name: "pair PROMPT pins", Options: ask(explore.PROMPT, "success", "hit", "pinned", "pinned for a copy", "a pin is over"), Pair: &PairScope{Source: 5, Slots: 2,
 			LocalScope: LocalScope{Prompts: []string{"a", "a", "x"}, Tail: 1, Output: 1, Blocks: 4, Running: 2, Chunk: 1, Pin: []uint8{0, 2, 1}, PinnedMax: 2}}},
 		{Name: "pair PROMPT said", Options: ask(explore.PROMPT, "success", "hit", "sent in part", "output found"), Pair: &PairScope{Source: 5, Slots: 2,
 			LocalScope: *says(&LocalScope{Prompts: []string{"a", "ap"}, Tail: 15, Output: 3, Blocks: 6, Running: 2, Chunk: 2}, "p", "q")}},
