@@ -60,6 +60,7 @@ func New(cfg Config) *Core {
 
 // Step applies one event at the time now and appends what must be done to out.
 func (c *Core) Step(now time.Duration, ev Event, out *Effects) {
+	c.pool.Expire(now) // first: what is over makes place for what is pinned in this step
 	switch ev.Kind {
 	case Request:
 		c.request(now, &ev, out)
@@ -82,7 +83,6 @@ func (c *Core) Step(now time.Duration, ev Event, out *Effects) {
 	default:
 		panic(fmt.Sprintf("prefill: event kind %d is unknown", ev.Kind))
 	}
-	c.pool.Expire(now)
 	c.schedule(now, out)
 }
 
