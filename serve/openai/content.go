@@ -115,13 +115,7 @@ func readToolCall(o *object) (c chat.ToolCall) {
 	if c.ID = o.text("id", NameBytesMax); c.ID == "" {
 		o.bad("id", CodeMissing, "required")
 	}
-	o.onlyFunction("type")
-	v, ok := o.raw("function")
-	if !ok {
-		o.bad("function", CodeMissing, "required")
-		return c
-	}
-	f, ok := o.inside("function", v)
+	f, ok := o.function()
 	if !ok {
 		return c
 	}

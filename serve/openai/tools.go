@@ -91,14 +91,19 @@ func readTools(o *object, r *Request) (raws []json.RawMessage) {
 	return raws
 }
 
-func readTool(o *object) (t Tool) {
+// function reads the part of a tool, or of a call, that says what of its type it is.
+func (o *object) function() (f *object, ok bool) {
 	o.onlyFunction("type")
 	v, ok := o.raw("function")
 	if !ok {
 		o.bad("function", CodeMissing, "required")
-		return t
+		return nil, false
 	}
-	f, ok := o.inside("function", v)
+	return o.inside("function", v)
+}
+
+func readTool(o *object) (t Tool) {
+	f, ok := o.function()
 	if !ok {
 		return t
 	}
