@@ -6,9 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// recase says what becomes of the character c, which stands at a place of a whole text, as in
+// recase appends what becomes of the character c, which stands at a place of a whole text, as in
 // Python, where the s at the end of a Greek word and the begin of a word depend on what is around it.
-type recase func(whole string, at int, c rune) string
+// It appends, for a string for each character would be memory that nobody pays for.
+type recase func(b []byte, whole string, at int, c rune) []byte
 
 // filter makes a filter of recase.
 func (f recase) filter() filter {
@@ -30,79 +31,84 @@ func (f recase) method() textMethod {
 func (f recase) of(r *run, t Text) (Value, error) {
 	at := 0
 	return r.mapped(t, func(piece string) string {
-		var b strings.Builder
+		b := make([]byte, 0, len(piece))
 		for i := 0; i < len(piece); {
 			c, n := utf8.DecodeRuneInString(piece[i:])
 			if c == utf8.RuneError && n == 1 {
-				b.WriteByte(piece[i])
+				b = append(b, piece[i])
 			} else {
-				b.WriteString(f(t.s, at, c))
+				b = f(b, t.s, at, c)
 			}
 			i, at = i+n, at+n
 		}
-		return b.String()
+		return string(b)
 	})
 }
 
-func lowered(whole string, at int, c rune) string {
+func lowered(b []byte, whole string, at int, c rune) []byte {
 	switch {
 	case c == 'Σ' && endsWord(whole, at):
-		return "ς"
+		return append(b, "ς"...)
 	case c == 'İ':
-		return "i\u0307"
+		return append(b, "i\u0307"...)
 	}
-	return string(unicode.ToLower(c))
+	return utf8.AppendRune(b, unicode.ToLower(c))
 }
 
-func raised(_ string, _ int, c rune) string {
+func raised(b []byte, _ string, _ int, c rune) []byte {
 	if s, ok := upperMany[c]; ok {
-		return s
+		return append(b, s...)
 	}
-	return string(unicode.ToUpper(c))
+	return utf8.AppendRune(b, unicode.ToUpper(c))
 }
 
-func titled(c rune) string {
+func titled(b []byte, c rune) []byte {
 	if s, ok := titleMany[c]; ok {
-		return s
+		return append(b, s...)
 	}
-	return string(unicode.ToTitle(c))
+	return utf8.AppendRune(b, unicode.ToTitle(c))
 }
 
 // unfolded is casefold.
-func unfolded(_ string, _ int, c rune) string { return strings.ToLower(raised("", 0, c)) }
-
-func capitalize(whole string, at int, c rune) string {
-	if at == 0 {
-		return titled(c)
+func unfolded(b []byte, _ string, _ int, c rune) []byte {
+	if s, ok := upperMany[c]; ok {
+		return append(b, strings.ToLower(s)...)
 	}
-	return lowered(whole, at, c)
+	return utf8.AppendRune(b, unicode.ToLower(unicode.ToUpper(c)))
+}
+
+func capitalize(b []byte, whole string, at int, c rune) []byte {
+	if at == 0 {
+		return titled(b, c)
+	}
+	return lowered(b, whole, at, c)
 }
 
 // title is Jinja2's filter: words part at white space and -([{<.
-func title(whole string, at int, c rune) string {
+func title(b []byte, whole string, at int, c rune) []byte {
 	before, n := utf8.DecodeLastRuneInString(whole[:at])
 	if n == 0 || IsSpace(before) || strings.ContainsRune("-([{<", before) {
-		return raised(whole, at, c)
+		return raised(b, whole, at, c)
 	}
-	return lowered(whole, at, c)
+	return lowered(b, whole, at, c)
 }
 
 // pythonTitle is the method: a word begins behind whatever is no letter of two cases.
-func pythonTitle(whole string, at int, c rune) string {
+func pythonTitle(b []byte, whole string, at int, c rune) []byte {
 	if before, n := utf8.DecodeLastRuneInString(whole[:at]); n > 0 && hasCase(before) {
-		return lowered(whole, at, c)
+		return lowered(b, whole, at, c)
 	}
-	return titled(c)
+	return titled(b, c)
 }
 
-func swapcase(whole string, at int, c rune) string {
+func swapcase(b []byte, whole string, at int, c rune) []byte {
 	switch {
 	case unicode.IsUpper(c):
-		return lowered(whole, at, c)
+		return lowered(b, whole, at, c)
 	case unicode.IsLower(c):
-		return raised(whole, at, c)
+		return raised(b, whole, at, c)
 	}
-	return string(c)
+	return utf8.AppendRune(b, c)
 }
 
 func hasCase(c rune) bool { return unicode.IsUpper(c) || unicode.IsLower(c) || unicode.IsTitle(c) }
