@@ -8,7 +8,8 @@ import (
 
 // Team is a fixed set of threads that run one function together (single program, many workers). Waking a thread costs
 // a hundred times as much as a barrier between running ones, so an engine wakes its team once per step and
-// synchronises inside with Barrier and Split.
+// synchronises inside with Barrier and Split. A step of tens of milliseconds is better made of several runs, one right
+// after the other: only a run begins with workers that were sent home before.
 //
 // Between runs the threads spin for about a millisecond, in case the next step follows at once, and then sleep.
 // When something else uses the processors, every barrier waits for a thread that does not run, and several threads can
@@ -62,10 +63,11 @@ const (
 	probesMax = 1 << 13
 	// idleAfter is how long a worker spins for the next run before it sleeps.
 	idleAfter = time.Millisecond
-	// heldUpMin is the loss that nobody is sent home for: an interrupt, a stop of the world, or one short time slice.
-	heldUpMin = 4 * time.Millisecond
+	// windowMin is the time after which the loss is judged. Less would take a start for a shortage: a system may wake two
+	// threads on one processor and part them only when it next balances its load, 4 to 8 ms later.
+	windowMin = 32 * time.Millisecond
 	// windowMax bounds the time over which the loss is judged; beyond it what is old counts half.
-	windowMax = 40 * time.Millisecond
+	windowMax = 2 * windowMin
 	// pauseFirst and pauseMax bound the time without the workers that were sent home; it doubles each time that all
 	// together are held up again. A processor that became free stays idle for no longer.
 	pauseFirst, pauseMax = 20 * time.Millisecond, 640 * time.Millisecond
@@ -175,10 +177,10 @@ func (t *Team) adapt(began, ended int, now time.Time, ran, lost time.Duration) {
 		return
 	}
 	t.ran, t.lost = t.ran+ran, t.lost+lost
-	if t.ran > windowMax {
-		if began == t.n && t.lost < t.ran/16 {
-			t.pause = pauseFirst
-		}
+	if t.ran > windowMax && began == t.n && t.lost < t.ran/8 {
+		t.pause = pauseFirst
+	}
+	for t.ran > windowMax {
 		t.ran, t.lost = t.ran/2, t.lost/2
 	}
 }
@@ -189,7 +191,7 @@ func (t *Team) adapt(began, ended int, now time.Time, ran, lost time.Duration) {
 func (t *Team) heldUp(n int) bool {
 	ran, lost := t.account(n)
 	ran, lost = ran+t.ran, lost+t.lost
-	return lost > heldUpMin && lost > ran/4
+	return ran > windowMin && lost > ran/4
 }
 
 // Close ends the threads and waits for them. The team must be idle.

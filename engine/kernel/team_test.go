@@ -102,12 +102,12 @@ func TestHeldUpRunsSendWorkersHome(t *testing.T) {
 		defer func() { deferred[w.Index] = true }()
 		w.Barrier()
 		if w.Index == 0 {
-			team.lost = time.Hour
+			team.ran, team.lost = windowMax, time.Hour
 			team.bar.slow.Store(team.bar.gen.Load() + 1)
 		}
 		w.Barrier()
 		if w.Index == 0 {
-			team.lost = 0
+			team.ran, team.lost = 0, 0
 		}
 		w.Barrier()
 		after[w.Index] = true

@@ -6,7 +6,8 @@ import (
 	"baton/engine/kernel"
 )
 
-// forward is the step as each thread of the team runs it: the same program on every thread,
+// forward is layers [from,to) of the step as each thread of the team runs it, the embedding before
+// the first and the head behind the last: the same program on every thread,
 // work divided by Split, with a Barrier wherever one thread reads what another wrote. MatMul
 // keeps a run of panels in cache while all rows pass by, so that the rows of a step need no
 // tiles of their own.
@@ -15,14 +16,19 @@ import (
 // chunk in the middle of a prompt ends there.
 func (r *Runner) forward(w *kernel.Worker) {
 	m := r.m
-	w.Split(len(r.ids), rowGrain(len(r.ids), w.N), func(lo, hi int) { r.embed(lo, hi) })
-	w.Barrier()
+	if r.from == 0 {
+		w.Split(len(r.ids), rowGrain(len(r.ids), w.N), func(lo, hi int) { r.embed(lo, hi) })
+		w.Barrier()
+	}
 	last := len(m.weights.layers) - 1
-	for i := range last {
+	for i := r.from; i < min(r.to, last); i++ {
 		r.project(w, i, r.single)
 		r.attend(w, i, r.single)
 		r.feed(w, &m.weights.layers[i], r.rows)
 		r.endLayer(w, &m.weights.layers[i], r.rows, m.weights.layers[i+1].attnNorm, &r.inWidth)
+	}
+	if r.to <= last {
+		return
 	}
 	all := len(r.want) == len(r.rows)
 	r.project(w, last, r.single && all)

@@ -35,6 +35,8 @@ type Runner struct {
 	pages   kernel.Pages
 	sliding kernel.Pages         // pages as layers with a window see them
 	step    func(*kernel.Worker) // r.forward, made once
+	from    int                  // first layer of the run of the team under way, and
+	to      int                  // the layer behind its last
 
 	each  func(*kernel.Worker) // calls eachF for 0 to eachN-1, made once
 	eachN int
@@ -132,11 +134,23 @@ func (r *Runner) Step(items []Item) error {
 	}
 	r.grow()
 	r.items = items
-	r.team.Run(r.step)
+	layers, run := len(r.m.weights.layers), len(r.m.weights.layers)
+	if len(r.ids) >= longRows {
+		run = 1
+	}
+	for r.from = 0; r.from < layers; r.from = r.to {
+		r.to = min(r.from+run, layers)
+		r.team.Run(r.step)
+	}
 	r.items = nil
 	r.handOut(items)
 	return nil
 }
+
+// longRows is from how many rows on each layer is a run of the team, which costs two microseconds
+// more: with as many even a small model's layer takes hundreds, and a worker that was sent home for
+// want of a processor comes back within the step.
+const longRows = 32
 
 // plan checks the items and lays their rows out.
 func (r *Runner) plan(items []Item) error {
