@@ -37,7 +37,7 @@ type Line struct {
 	Threads int     `json:"threads"`
 	Ours    float64 `json:"ours"`             // tokens per second; of the prefix, seconds
 	Theirs  float64 `json:"theirs,omitempty"` // llama.cpp's, or what ours is compared with
-	Ratio   float64 `json:"ratio"`
+	Ratio   float64 `json:"ratio"`            // median of the rounds' ratios
 	Goal    float64 `json:"goal"`
 	AtMost  bool    `json:"at_most,omitempty"` // the goal is an upper bound
 	Met     bool    `json:"met"`
@@ -48,14 +48,11 @@ type Line struct {
 	Cap       float64 `json:"ratio_cap,omitempty"`
 }
 
-// judge fills in the ratio and whether it meets the goal.
+// judge fills in whether the ratio meets the goal.
 func (l *Line) judge() {
-	if l.Theirs > 0 {
-		l.Ratio = l.Ours / l.Theirs
-	}
 	l.Met = l.Ratio >= l.Goal
 	if l.AtMost {
-		l.Met = l.Ratio <= l.Goal && l.Theirs > 0
+		l.Met = l.Ratio <= l.Goal && l.Ratio > 0
 	}
 }
 

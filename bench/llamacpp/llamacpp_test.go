@@ -17,12 +17,12 @@ func TestVerdicts(t *testing.T) {
 		met  bool
 		want string
 	}{
-		{Line{Ours: 18, Theirs: 10, Goal: 1.8}, true, "met"},
-		{Line{Ours: 17, Theirs: 10, Goal: 1.8}, false, "missed"},
-		{Line{Ours: 12, Theirs: 10, Goal: 1.7, Cap: 1.25}, false, "missed (memory allows 1.25×)"},
-		{Line{Ours: 12, Theirs: 10, Goal: 1.7, Cap: 1.75}, false, "missed"},
-		{Line{Ours: 1, Theirs: 10, Goal: 0.1, AtMost: true}, true, "met"},
-		{Line{Ours: 2, Theirs: 10, Goal: 0.1, AtMost: true}, false, "missed"},
+		{Line{Ratio: 1.8, Goal: 1.8}, true, "met"},
+		{Line{Ratio: 1.7, Goal: 1.8}, false, "missed"},
+		{Line{Ratio: 1.2, Goal: 1.7, Cap: 1.25}, false, "missed (memory allows 1.25×)"},
+		{Line{Ratio: 1.2, Goal: 1.7, Cap: 1.75}, false, "missed"},
+		{Line{Ratio: 0.1, Goal: 0.1, AtMost: true}, true, "met"},
+		{Line{Ratio: 0.2, Goal: 0.1, AtMost: true}, false, "missed"},
 		{Line{Goal: 0.1, AtMost: true}, false, "missed"}, // nothing was measured
 		{Line{Ours: 5, Goal: 1}, false, "missed"},
 	} {
@@ -43,6 +43,13 @@ func TestFiguresAreMedians(t *testing.T) {
 	}
 	if got := f.median("x"); got != 6 {
 		t.Errorf("median %g, want 6", got)
+	}
+	f = figures{"a": {100, 180, 110, 200, 0}, "b": {50, 100, 55, 100}, "none": {0}}
+	if got := f.ratio("a", "b"); got != 2 {
+		t.Errorf("ratio %g of rounds with 2, 1.8, 2 and 2", got)
+	}
+	if got := f.ratio("a", "none"); got != 0 {
+		t.Errorf("ratio %g to nothing", got)
 	}
 	m := subject{name: "m", decode: 1.5}
 	lines := m.lines(2, figures{"tg64 x1": {100}, "their tg64": {50}, "tg64 x8": {450}, "pp512 x1": {9}, "their pp512": {3}, "probe": {30e9}}, 2e8)

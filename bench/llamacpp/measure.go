@@ -17,8 +17,22 @@ type figures map[string][]float64
 func (f figures) add(name string, v float64) { f[name] = append(f[name], v) }
 
 // median of what was added; 0 if nothing was.
-func (f figures) median(name string) float64 {
-	v := slices.Sorted(slices.Values(f[name]))
+func (f figures) median(name string) float64 { return median(f[name]) }
+
+// ratio is the median of the rounds' ratios: where the machine is faster in one round than in the next, for others use it
+// too, both sides of a ratio are of one round.
+func (f figures) ratio(a, b string) float64 {
+	var ratios []float64
+	for i := range min(len(f[a]), len(f[b])) {
+		if f[b][i] > 0 {
+			ratios = append(ratios, f[a][i]/f[b][i])
+		}
+	}
+	return median(ratios)
+}
+
+func median(of []float64) float64 {
+	v := slices.Sorted(slices.Values(of))
 	if len(v) == 0 {
 		return 0
 	}
@@ -56,6 +70,8 @@ func (p *place) compare(ctx context.Context, m subject, o options) ([]Line, erro
 				got.add("their "+test, speed)
 			}
 			got.add("probe", kernel.Probe(threads, int(stat.Size()), probeRounds))
+			say("  ours by theirs, tokens/s: pp512 %.0f by %.0f, tg64 %.1f by %.1f (%.1f of %.1f GB/s), tg64 x8 %.0f", got["pp512 x1"][round], got["their pp512"][round],
+				got["tg64 x1"][round], got["their tg64"][round], got["tg64 x1"][round]*float64(stat.Size())/1e9, got["probe"][round]/1e9, got["tg64 x8"][round])
 		}
 		lines = append(lines, m.lines(threads, got, float64(stat.Size()))...)
 	}
@@ -68,14 +84,14 @@ const probeRounds = 9
 // lines are the goals of one model and number of threads. The embeddings of all subjects are tied: a step of generation
 // reads the whole file.
 func (m subject) lines(threads int, f figures, bytes float64) []Line {
-	prefill := Line{Model: m.name, Test: "pp512", Threads: threads, Ours: f.median("pp512 x1"), Theirs: f.median("their pp512"), Goal: prefillGoal}
+	prefill := Line{Model: m.name, Test: "pp512", Threads: threads, Ours: f.median("pp512 x1"), Theirs: f.median("their pp512"),
+		Ratio: f.ratio("pp512 x1", "their pp512"), Goal: prefillGoal}
 	one := f.median("tg64 x1")
-	decode := Line{Model: m.name, Test: "tg64", Threads: threads, Ours: one, Theirs: f.median("their tg64"), Goal: m.decode,
-		Bandwidth: one * bytes / 1e9, Probe: f.median("probe") / 1e9}
-	if decode.Theirs > 0 {
-		decode.Cap = decode.Probe * 1e9 / bytes / decode.Theirs
-	}
-	batch := Line{Model: m.name, Test: "tg64, 8 by 1", Threads: threads, Ours: f.median("tg64 x8"), Theirs: one, Goal: batchGoal}
+	decode := Line{Model: m.name, Test: "tg64", Threads: threads, Ours: one, Theirs: f.median("their tg64"),
+		Ratio: f.ratio("tg64 x1", "their tg64"), Goal: m.decode,
+		Bandwidth: one * bytes / 1e9, Probe: f.median("probe") / 1e9, Cap: f.ratio("probe", "their tg64") / bytes}
+	batch := Line{Model: m.name, Test: "tg64, 8 by 1", Threads: threads, Ours: f.median("tg64 x8"), Theirs: one,
+		Ratio: f.ratio("tg64 x8", "tg64 x1"), Goal: batchGoal}
 	lines := []Line{prefill, decode, batch}
 	for i := range lines {
 		lines[i].judge()

@@ -55,7 +55,7 @@ func (p *place) prefix(ctx context.Context, o options) (Line, error) {
 		}
 	}
 	l := Line{Model: "smollm2", Test: "first token, 1,000 cached by cold", Threads: 1, Ours: f.median("cached"), Theirs: f.median("cold"),
-		Goal: prefixGoal, AtMost: true}
+		Ratio: f.ratio("cached", "cold"), Goal: prefixGoal, AtMost: true}
 	l.judge()
 	return l, nil
 }
