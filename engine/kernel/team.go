@@ -34,7 +34,6 @@ type Team struct {
 	epoch atomic.Uint64 // number of the current run << 16 | workers that begin it
 	_     line128
 	bar   barrier
-	split atomic.Uint64 // number of the split << 32 | next index; see take
 	_     line128
 	stop  atomic.Bool
 	slow  atomic.Int64  // nanoseconds that workers of this run waited beyond the spin limit
@@ -55,6 +54,8 @@ type Worker struct {
 	had    atomic.Int64 // nanoseconds of processor time when the run began
 	parked atomic.Bool
 	wake   chan struct{}
+	_      line128
+	share  atomic.Uint64 // number of the split << 32 | next index of this worker's share; see take
 	_      line128
 }
 
@@ -112,12 +113,12 @@ func (t *Team) Run(f func(w *Worker)) {
 	}
 	n := t.ready()
 	t.f = f
-	t.split.Store(0)
 	t.slow.Store(0)
 	t.bar.size.Store(int32(n))
 	for i := range n {
 		w := &t.workers[i]
 		w.N, w.splits = n, 0
+		w.share.Store(0)
 		w.home.Store(false)
 		w.had.Store(int64(threadTimeOf(w.thread.Load())))
 	}
@@ -291,9 +292,12 @@ func (w *Worker) Barrier() {
 	}
 }
 
-// Split divides the indices [0,total) into pieces of grain among the workers that call it, as each gets ready for
-// more, and calls f for each piece of this worker. Every worker must call it the same number of times in the same
-// order with the same total and grain. It does not wait for the others: call Barrier before using their results.
+// Split divides the indices [0,total) into pieces of grain among the workers that call it and calls f for each piece of
+// this worker. Every worker must call it the same number of times in the same order with the same total and grain. It
+// does not wait for the others: call Barrier before using their results.
+//
+// Each worker has a share of neighbouring indices, for memory is read fastest in one stream, and takes from those of the
+// others what they have not begun when it is through with its own.
 func (w *Worker) Split(total, grain int, f func(lo, hi int)) {
 	w.splits++
 	if w.N == 1 {
@@ -302,31 +306,41 @@ func (w *Worker) Split(total, grain int, f func(lo, hi int)) {
 		}
 		return
 	}
-	for {
-		lo, ok := w.team.take(w.splits, total, grain)
-		if !ok {
-			return
+	for i := range w.N {
+		of := w.Index + i
+		if of >= w.N {
+			of -= w.N
 		}
-		f(lo, min(lo+grain, total))
+		// Shares are whole pieces, so that pieces end where cache lines do, if grain is so chosen.
+		pieces := (total + grain - 1) / grain
+		first, end := pieces*of/w.N*grain, min(pieces*(of+1)/w.N*grain, total)
+		for {
+			lo, ok := w.team.workers[of].take(w.splits, first, end, grain)
+			if !ok {
+				break
+			}
+			f(lo, min(lo+grain, end))
+		}
 	}
 }
 
-// take claims the next piece of the given split. The word holds the number of the latest split that anyone has begun:
-// a worker begins split s+1 only when s has no piece left, so a word beyond s means that s is used up.
-func (t *Team) take(split uint32, total, grain int) (int, bool) {
+// take claims the next piece of a worker's share [first,end) of the given split. The word holds the number of the latest
+// split in which anyone has taken from it: a worker begins split s+1 only when no share of s has a piece left, so a
+// word beyond s means that s is used up.
+func (w *Worker) take(split uint32, first, end, grain int) (int, bool) {
 	for {
-		old := t.split.Load()
-		next := 0
+		old := w.share.Load()
+		next := first
 		switch tag := uint32(old >> 32); {
 		case tag > split:
 			return 0, false
 		case tag == split:
 			next = int(uint32(old))
 		}
-		if next >= total {
+		if next >= end {
 			return 0, false
 		}
-		if t.split.CompareAndSwap(old, uint64(split)<<32|uint64(next+grain)) {
+		if w.share.CompareAndSwap(old, uint64(split)<<32|uint64(next+grain)) {
 			return next, true
 		}
 	}
