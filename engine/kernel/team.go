@@ -292,12 +292,13 @@ func (w *Worker) Barrier() {
 	}
 }
 
-// Split divides the indices [0,total) into pieces of grain among the workers that call it and calls f for each piece of
-// this worker. Every worker must call it the same number of times in the same order with the same total and grain. It
-// does not wait for the others: call Barrier before using their results.
+// Split divides the indices [0,total) into pieces, multiples of grain, among the workers that call it and calls f for
+// each piece of this worker. Every worker must call it the same number of times in the same order with the same total
+// and grain. It does not wait for the others: call Barrier before using their results.
 //
-// Each worker has a share of neighbouring indices, for memory is read fastest in one stream, and takes from those of the
-// others what they have not begun when it is through with its own.
+// Each worker has a share of neighbouring indices, for memory is read fastest in one stream: with two threads that take
+// turns at equal pieces an eighth of the memory's speed is lost. A piece is half of what is left of the share. Who is
+// through with its own takes from those of the others what they have not begun.
 func (w *Worker) Split(total, grain int, f func(lo, hi int)) {
 	w.splits++
 	if w.N == 1 {
@@ -315,33 +316,34 @@ func (w *Worker) Split(total, grain int, f func(lo, hi int)) {
 		pieces := (total + grain - 1) / grain
 		first, end := pieces*of/w.N*grain, min(pieces*(of+1)/w.N*grain, total)
 		for {
-			lo, ok := w.team.workers[of].take(w.splits, first, end, grain)
+			lo, hi, ok := w.team.workers[of].take(w.splits, first, end, grain)
 			if !ok {
 				break
 			}
-			f(lo, min(lo+grain, end))
+			f(lo, hi)
 		}
 	}
 }
 
-// take claims the next piece of a worker's share [first,end) of the given split. The word holds the number of the latest
+// take claims the next piece [lo,hi) of a worker's share [first,end) of the given split. The word holds the number of the latest
 // split in which anyone has taken from it: a worker begins split s+1 only when no share of s has a piece left, so a
 // word beyond s means that s is used up.
-func (w *Worker) take(split uint32, first, end, grain int) (int, bool) {
+func (w *Worker) take(split uint32, first, end, grain int) (lo, hi int, ok bool) {
 	for {
 		old := w.share.Load()
-		next := first
+		lo = first
 		switch tag := uint32(old >> 32); {
 		case tag > split:
-			return 0, false
+			return 0, 0, false
 		case tag == split:
-			next = int(uint32(old))
+			lo = int(uint32(old))
 		}
-		if next >= end {
-			return 0, false
+		if lo >= end {
+			return 0, 0, false
 		}
-		if w.share.CompareAndSwap(old, uint64(split)<<32|uint64(next+grain)) {
-			return next, true
+		hi = min(lo+max(grain, (end-lo)/(2*grain)*grain), end)
+		if w.share.CompareAndSwap(old, uint64(split)<<32|uint64(hi)) {
+			return lo, hi, true
 		}
 	}
 }

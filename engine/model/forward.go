@@ -235,9 +235,8 @@ func (r *Runner) addNorm(p *output, rows []int32, norm []float32, in *kernel.Inp
 	in.SetRange(r.h, c.Width, lo, hi)
 }
 
-// piecesPerThread is into how many pieces a product is divided per thread: few enough that
-// taking one costs nothing, enough that a thread which lost its processor for a moment delays
-// one piece only.
+// piecesPerThread is how many of the smallest pieces of a product a thread's share has: few enough
+// that taking one costs nothing, enough that all threads end together.
 const piecesPerThread = 8
 
 // multiply computes a product of all rows of in into y, without waiting for the other threads.
