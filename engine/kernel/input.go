@@ -37,7 +37,7 @@ const (
 //	FormQ8   [cols/32][c] records of 48 bytes
 //	FormBF16 [cols/32][c][32] bfloat16
 //
-// An Input is filled by one goroutine, or in parts by several between two barriers (Reset by one, SetRange by all).
+// An Input is filled by one goroutine, or in parts by several between two barriers (Reset by one, SetRange or SetBlocks by all).
 type Input struct {
 	n, cols int
 	forms   Form
@@ -84,31 +84,40 @@ func (in *Input) Free() {
 // SetRange fills tokens [lo,hi) from x, where token j is x[j*ldx:][:cols]. Different ranges may be filled at once.
 // The result for a token does not depend on the range it was filled in.
 func (in *Input) SetRange(x []float32, ldx, lo, hi int) {
-	if lo < 0 || hi > in.n {
-		panic(fmt.Sprintf("kernel: tokens [%d,%d) of an input of %d", lo, hi, in.n))
+	in.SetBlocks(x, ldx, lo, hi, 0, in.cols/BlockCols)
+}
+
+// SetBlocks is SetRange for the columns of blocks [b0,b1) of 32 alone: for a thread that has computed these columns of
+// all tokens, and has them in its cache.
+func (in *Input) SetBlocks(x []float32, ldx, lo, hi, b0, b1 int) {
+	blocks := in.cols / BlockCols
+	if lo < 0 || hi > in.n || b0 < 0 || b1 > blocks {
+		panic(fmt.Sprintf("kernel: tokens [%d,%d) and blocks [%d,%d) of an input of %d and %d", lo, hi, b0, b1, in.n, blocks))
+	}
+	if b0 >= b1 {
+		return
 	}
 	for j := lo; j < hi; j++ {
-		row := x[j*ldx:][:in.cols]
+		row := x[j*ldx+b0*BlockCols:][:(b1-b0)*BlockCols]
 		first := j / groupTokens * groupTokens
 		c, at := min(groupTokens, in.n-first), j-first
 		if in.forms&FormF32 != 0 {
-			dst := in.f32[first*in.cols:]
+			dst := in.f32[first*in.cols+b0*BlockCols*c:]
 			for b := 0; b < len(row); b += f32BlockCols {
 				*(*[f32BlockCols]float32)(dst[b*c+at*f32BlockCols:]) = [f32BlockCols]float32(row[b:])
 			}
 		}
 		if j < in.tiled {
-			in.tileRow(j, row)
+			in.tileRow(j, b0, row)
 			continue // weights in F32 have their form, no others are multiplied with it
 		}
 		if in.forms&FormQ8 != 0 {
-			blocks := in.cols / BlockCols
 			dst := in.q8[first*blocks*q8TokenBytes:][:c*blocks*q8TokenBytes]
-			active.quantise(unsafe.Pointer(&dst[at*q8TokenBytes]), &row[0], blocks, c*q8TokenBytes)
+			active.quantise(unsafe.Pointer(&dst[(b0*c+at)*q8TokenBytes]), &row[0], b1-b0, c*q8TokenBytes)
 		}
 		if in.forms&FormBF16 != 0 {
 			dst := in.b16[first*in.cols*2:][:c*in.cols*2]
-			active.roundPairs(unsafe.Pointer(&dst[at*b16TokenBytes]), &row[0], in.cols/BlockCols, c*b16TokenBytes)
+			active.roundPairs(unsafe.Pointer(&dst[(b0*c+at)*b16TokenBytes]), &row[0], b1-b0, c*b16TokenBytes)
 		}
 	}
 }

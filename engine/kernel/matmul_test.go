@@ -251,9 +251,10 @@ func TestResultsDoNotDependOnCompany(t *testing.T) {
 			for n := 1; n <= most; n++ {
 				y := make([]float32, n*ldy)
 				in.Reset(n, cols, FormF32|FormQ8|f.Form())
-				cut := r.IntN(n + 1)
+				cut, block := r.IntN(n+1), r.IntN(cols/BlockCols+1)
 				in.SetRange(x, cols, cut, n)
-				in.SetRange(x, cols, 0, cut)
+				in.SetBlocks(x, cols, 0, cut, block, cols/BlockCols)
+				in.SetBlocks(x, cols, 0, cut, 0, block)
 				for p := 0; p < m.Panels(); {
 					q := min(m.Panels(), p+1+r.IntN(7))
 					MatMul(y, ldy, m, &in, p, q)

@@ -58,11 +58,11 @@ func (in *Input) Tile(n int) {
 	in.tile = Sized(in.tile, (n+tileTokens-1)/tileTokens*tileTokens*in.cols*2)
 }
 
-// tileRow writes token j in tiles.
-func (in *Input) tileRow(j int, row []float32) {
+// tileRow writes columns of token j in tiles, from block b0 on.
+func (in *Input) tileRow(j, b0 int, row []float32) {
 	blocks := in.cols / BlockCols
-	at := j/tileRows*blocks*tileBytes + j%tileRows*b16TokenBytes
-	active.tile.round(unsafe.Pointer(&in.tile[at]), &row[0], blocks, tileBytes)
+	at := (j/tileRows*blocks+b0)*tileBytes + j%tileRows*b16TokenBytes
+	active.tile.round(unsafe.Pointer(&in.tile[at]), &row[0], len(row)/BlockCols, tileBytes)
 }
 
 // tileScratch is the working memory of one call.

@@ -105,7 +105,9 @@ func TestTilesKeepToTheirTokens(t *testing.T) {
 				var in Input
 				in.Reset(hi-lo, w.Cols, f.Form())
 				in.Tile(tiled)
-				in.SetRange(x[lo*w.Cols:], w.Cols, 0, hi-lo)
+				block := r.IntN(w.Cols/BlockCols + 1)
+				in.SetBlocks(x[lo*w.Cols:], w.Cols, 0, hi-lo, block, w.Cols/BlockCols)
+				in.SetBlocks(x[lo*w.Cols:], w.Cols, 0, hi-lo, 0, block)
 				y := make([]float32, (hi-lo)*w.PaddedRows())
 				for _, p := range [][2]int{{3, w.Panels()}, {0, 1}, {1, 3}} {
 					MatMul(y, w.PaddedRows(), w, &in, p[0], p[1])

@@ -135,22 +135,39 @@ func (r *Runner) turn(heads, norm, cos, sin []float32) {
 }
 
 // attend leaves the attention of all rows in inAtt, ready for the output projection. Its units
-// are a span and a KV head; late positions see the longest context, so they are taken first.
+// are a span and some KV heads; late positions see the longest context, so they are taken first.
 func (r *Runner) attend(w *kernel.Worker, i int, store bool) {
-	c, width := &r.m.config, r.m.weights.layers[i].qkv.width
-	w.Split(len(r.spans)*c.KVHeads, 1, func(lo, hi int) {
+	width, groups := r.m.weights.layers[i].qkv.width, r.m.config.KVHeads/r.together
+	w.Split(len(r.spans)*groups, 1, func(lo, hi int) {
 		for u := lo; u < hi; u++ {
-			s, h := &r.spans[len(r.spans)-1-u/c.KVHeads], u%c.KVHeads
+			s, h0 := &r.spans[len(r.spans)-1-u/groups], u%groups*r.together
 			if store {
-				r.store(i, s, h, h+1)
+				r.store(i, s, h0, h0+r.together)
 			}
-			kernel.AttendChunk(r.att[s.row*c.QWidth():], c.QWidth(), r.y[s.row*width:], width,
-				r.pagesOf(i), i, r.items[s.item].Table, s.pos, s.n, h, h+1, &r.scratch[w.Index])
+			r.attention(w, i, s.row, s.n, s.pos, r.y[s.row*width:], r.items[s.item].Table, h0)
 		}
 	})
 	w.Barrier()
-	w.Split(len(r.rows), rowGrain(len(r.rows), w.N), func(lo, hi int) { r.inAtt.SetRange(r.att, c.QWidth(), lo, hi) })
-	w.Barrier()
+}
+
+// attention computes KV heads from h0 on, as many as make whole blocks of inAtt, for n rows from
+// row on, whose queries begin at y, and prepares their columns of inAtt.
+func (r *Runner) attention(w *kernel.Worker, layer, row, n, pos int, y []float32, table []int32, h0 int) {
+	c := &r.m.config
+	kernel.AttendChunk(r.att[row*c.QWidth():], c.QWidth(), y, r.m.weights.layers[layer].qkv.width,
+		r.pagesOf(layer), layer, table, pos, n, h0, h0+r.together, &r.scratch[w.Index])
+	columns := c.Heads / c.KVHeads * c.HeadDim
+	r.inAtt.SetBlocks(r.att, c.QWidth(), row, row+n, h0*columns/kernel.BlockCols, (h0+r.together)*columns/kernel.BlockCols)
+}
+
+// headsTogether is how few neighbouring KV heads have queries that fill whole blocks of an Input.
+func headsTogether(c *Config) int {
+	for n := 1; n < c.KVHeads; n++ {
+		if c.KVHeads%n == 0 && n*c.Heads/c.KVHeads*c.HeadDim%kernel.BlockCols == 0 {
+			return n
+		}
+	}
+	return c.KVHeads
 }
 
 // pagesOf returns the pool as layer i sees it.
@@ -164,51 +181,66 @@ func (r *Runner) pagesOf(i int) *kernel.Pages {
 // narrow is attend for the wanted rows of the last layer only; from here on row k of every
 // activation but x is that of want[k]. By M1 it makes no difference to them.
 func (r *Runner) narrow(w *kernel.Worker, i int) {
-	c, width := &r.m.config, r.m.weights.layers[i].qkv.width
+	width, groups := r.m.weights.layers[i].qkv.width, r.m.config.KVHeads/r.together
 	if w.Index == 0 {
 		tiled, _ := slices.BinarySearch(r.want, int32(r.tiled))
 		r.inputs(len(r.want), tiled)
 	}
-	w.Split(len(r.want)*c.KVHeads, 1, func(lo, hi int) {
+	w.Barrier()
+	w.Split(len(r.want)*groups, 1, func(lo, hi int) {
 		for u := lo; u < hi; u++ {
-			k, h := u/c.KVHeads, u%c.KVHeads
-			row := int(r.want[k])
-			kernel.AttendChunk(r.att[k*c.QWidth():], c.QWidth(), r.y[row*width:], width,
-				r.pagesOf(i), i, r.items[r.of[row]].Table, int(r.pos[row]), 1, h, h+1, &r.scratch[w.Index])
+			k, row := u/groups, int(r.want[u/groups])
+			r.attention(w, i, k, 1, int(r.pos[row]), r.y[row*width:], r.items[r.of[row]].Table, u%groups*r.together)
 		}
 	})
-	w.Barrier()
-	w.Split(len(r.want), rowGrain(len(r.want), w.N), func(lo, hi int) { r.inAtt.SetRange(r.att, c.QWidth(), lo, hi) })
 	w.Barrier()
 }
 
 // feed is a layer behind its attention, up to the product that endLayer adds: output
 // projection, norm, silu(gate)·up (or gelu), down. rows says which row of x belongs to each row.
 func (r *Runner) feed(w *kernel.Worker, l *layer, rows []int32) {
-	n, ffn := len(rows), r.m.config.FFN
+	n := len(rows)
 	r.multiply(w, &l.out.product, &r.inAtt, r.y)
 	w.Barrier()
 	w.Split(n, rowGrain(n, w.N), func(lo, hi int) { r.addNorm(&l.out, rows, l.ffnNorm, &r.inWidth, lo, hi) })
 	w.Barrier()
-	r.multiply(w, &l.gateUp, &r.inWidth, r.y)
-	w.Barrier()
-	w.Split(n, rowGrain(n, w.N), func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			row := r.y[i*l.gateUp.width:][:2*ffn]
-			if l.gateUpBias != nil {
-				kernel.Add(row, l.gateUpBias)
-			}
-			if r.m.config.GELU {
-				kernel.GeluMul(row[:ffn], row[ffn:])
-			} else {
-				kernel.SiluMul(row[:ffn], row[:ffn], row[ffn:])
-			}
-		}
-		r.inFFN.SetRange(r.y, l.gateUp.width, lo, hi)
-	})
+	blocks := r.m.config.FFN / kernel.BlockCols
+	w.Split(blocks, max(1, blocks/(w.N*piecesPerThread)), func(lo, hi int) { r.gate(l, n, lo, hi) })
 	w.Barrier()
 	r.multiply(w, &l.down.product, &r.inFFN, r.y)
 	w.Barrier()
+}
+
+// gateBytes is how much of gate and up lies in y before it is gated: a thread's share of the
+// third-level cache. Less would have prompts read their activations more often than that is worth.
+const gateBytes = 2 << 20
+
+// gate computes blocks [lo,hi) of silu(gate)·up (or gelu) of n rows and prepares them for down:
+// whoever multiplied them has them in its cache, and what others read is a quarter of the size.
+func (r *Runner) gate(l *layer, n, lo, hi int) {
+	ffn, blockPanels := r.m.config.FFN, kernel.BlockCols/kernel.PanelRows
+	run := max(1, gateBytes/(2*4*kernel.BlockCols*n))
+	for end := 0; lo < hi; lo = end {
+		end = min(lo+run, hi)
+		a, b := lo*blockPanels, end*blockPanels
+		l.gateUp.multiply(&r.inWidth, r.y, a, b)
+		l.gateUp.multiply(&r.inWidth, r.y, ffn/kernel.PanelRows+a, ffn/kernel.PanelRows+b)
+		from, to := lo*kernel.BlockCols, end*kernel.BlockCols
+		for i := range n {
+			row := r.y[i*l.gateUp.width:]
+			gate, up := row[from:to], row[ffn+from:ffn+to]
+			if bias := l.gateUpBias; bias != nil {
+				kernel.Add(gate, bias[from:to])
+				kernel.Add(up, bias[ffn+from:ffn+to])
+			}
+			if r.m.config.GELU {
+				kernel.GeluMul(gate, up)
+			} else {
+				kernel.SiluMul(gate, gate, up)
+			}
+		}
+		r.inFFN.SetBlocks(r.y, l.gateUp.width, 0, n, lo, end)
+	}
 }
 
 // endLayer prepares the next product: the next layer's, or the head's.
@@ -241,14 +273,17 @@ const piecesPerThread = 8
 
 // multiply computes a product of all rows of in into y, without waiting for the other threads.
 func (r *Runner) multiply(w *kernel.Worker, p *product, in *kernel.Input, y []float32) {
-	w.Split(p.panels, max(1, p.panels/(w.N*piecesPerThread)), func(lo, hi int) {
-		first := 0
-		for i, m := range p.mats {
-			a, b := max(lo-first, 0), min(hi-first, m.Panels())
-			if a < b {
-				kernel.MatMul(y[p.at[i]:], p.width, m, in, a, b)
-			}
-			first += m.Panels()
+	w.Split(p.panels, max(1, p.panels/(w.N*piecesPerThread)), func(lo, hi int) { p.multiply(in, y, lo, hi) })
+}
+
+// multiply computes panels [lo,hi) of the product.
+func (p *product) multiply(in *kernel.Input, y []float32, lo, hi int) {
+	first := 0
+	for i, m := range p.mats {
+		a, b := max(lo-first, 0), min(hi-first, m.Panels())
+		if a < b {
+			kernel.MatMul(y[p.at[i]:], p.width, m, in, a, b)
 		}
-	})
+		first += m.Panels()
+	}
 }

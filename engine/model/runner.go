@@ -29,14 +29,15 @@ type inputForms struct{ width, att, ffn kernel.Form }
 // Runner runs steps over one pool. It owns the activations, which grow to the largest batch
 // that it has seen and stay (M3) until Close. A Runner is used by one goroutine at a time.
 type Runner struct {
-	m       *Model
-	kv      *KV
-	team    *kernel.Team
-	pages   kernel.Pages
-	sliding kernel.Pages         // pages as layers with a window see them
-	step    func(*kernel.Worker) // r.forward, made once
-	from    int                  // first layer of the run of the team under way, and
-	to      int                  // the layer behind its last
+	m        *Model
+	kv       *KV
+	team     *kernel.Team
+	pages    kernel.Pages
+	sliding  kernel.Pages         // pages as layers with a window see them
+	together int                  // KV heads in a unit of attention
+	step     func(*kernel.Worker) // r.forward, made once
+	from     int                  // first layer of the run of the team under way, and
+	to       int                  // the layer behind its last
 
 	each  func(*kernel.Worker) // calls eachF for 0 to eachN-1, made once
 	eachN int
@@ -85,6 +86,7 @@ func (m *Model) newRunner(kv *KV, team *kernel.Team) *Runner {
 		r.forms.att |= l.out.forms
 		r.forms.ffn |= l.down.forms
 	}
+	r.together = headsTogether(c)
 	r.step = r.forward
 	m.stepping.Lock()
 	defer m.stepping.Unlock()
