@@ -1,10 +1,12 @@
 package gateway
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -277,12 +279,33 @@ func TestAChoiceIsARightToRun(t *testing.T) {
 	r.quiet()
 }
 
-// A stream of several prompts is closed once, behind the last of all choices: whoever reads to the
-// first [DONE] has everything.
+// A stream of several prompts is closed once, behind the last of all choices, though the end of one
+// is written long before: whoever reads to the first [DONE] has everything.
 func TestAStreamOfSeveralPromptsEndsOnce(t *testing.T) {
 	r := newRig(t, 1, nil)
-	r.decodes[0].play(manyDecode)
-	a := r.post("/v1/completions", `{"prompt":["ab","c","def"],"n":2,"stream":true,"stream_options":{"include_usage":true}}`)
+	heard := make(chan struct{})
+	r.decodes[0].play(func(l *fakeLeg) {
+		if l.req.Tokens[0] == 'd' { // of "def" nothing comes until the client has seen how another prompt ended
+			select {
+			case <-heard:
+			case <-l.ctx.Done():
+				return
+			}
+		}
+		manyDecode(l)
+	})
+	seen := sync.OnceFunc(func() { close(heard) })
+	resp := r.begin(r.Context(), "/v1/completions", `{"prompt":["ab","c","def"],"n":2,"stream":true,"stream_options":{"include_usage":true}}`)
+	defer resp.Body.Close()
+	var a answer
+	for in := bufio.NewScanner(resp.Body); in.Scan(); {
+		if e, ok := strings.CutPrefix(in.Text(), "data: "); ok {
+			a.events = append(a.events, e)
+			if strings.Contains(e, `"finish_reason":"`) {
+				seen()
+			}
+		}
+	}
 	lines, ends := transcript(a), map[string]int{}
 	for _, l := range lines {
 		if i := strings.LastIndexByte(l, ' '); i > 0 && (strings.HasSuffix(l, " stop") || strings.HasSuffix(l, " length")) {
