@@ -147,7 +147,7 @@ func (n *decodeNode) stepDone(j *job) decode.Event {
 			r.Cause = room.ClientError
 			p.entry.dead()
 		case p.generate:
-			n.w.computes = true
+			n.w.well()
 			n.w.metrics.Output.Inc()
 			p.entry.push(p.branch, p.id, p.piece)
 			if p.branch == 0 {
@@ -160,7 +160,7 @@ func (n *decodeNode) stepDone(j *job) decode.Event {
 			}
 			computed.Add(float64(len(it.Tokens)))
 			if it.Want {
-				n.w.computes = true
+				n.w.well()
 				p.entry.first = newFirst(p.entry, p.firsts)
 			}
 		}

@@ -107,7 +107,7 @@ func (n *prefillNode) stepDone(j *job) prefill.Event {
 			n.sums[it.Table[it.Pos/room.BlockTokens+k]] = sum
 		}
 		if it.Want {
-			n.w.computes = true
+			n.w.well()
 			p.entry.first = newFirst(p.entry, p.firsts)
 		}
 	}

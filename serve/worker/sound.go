@@ -32,6 +32,14 @@ func sound(logits []float32) bool {
 	return finite
 }
 
+// well notes that the model has computed numbers: it can, whatever it did before.
+func (w *Worker) well() {
+	if !w.computes {
+		w.computes = true
+		w.numberless.Store(false)
+	}
+}
+
 // unsound ends the room of p, and says so once.
 func (w *Worker) unsound(p *part) {
 	if !w.computes {

@@ -116,6 +116,37 @@ func TestOneRoomWithoutNumbersDoesNotTakeTheWorkerOut(t *testing.T) {
 	empty(t, u)
 }
 
+// Health follows the model both ways: one whose first room met no numbers, and that has computed for
+// another since, is in service, for its first prompt may have been the only one that overflows.
+func TestAModelThatHasComputedSinceIsHealthy(t *testing.T) {
+	first := fill(math.NaN())
+	u, e := startSpoiled(t, Unified, first)
+	p, pe := startSpoiled(t, Prefill, first)
+	d, _ := start(t, Decode, 64)
+	r := rand.New(rand.NewPCG(8, 3))
+	health := func(w *Worker, want int) {
+		t.Helper()
+		if status, body := get(t, w, "/health"); status != want {
+			t.Errorf("health of %s: %d %s, want %d", w.name, status, body, want)
+		}
+	}
+	open(t, u, Decode, ask(r, 20, 4, e.vocab)).ended(room.Internal)
+	pre, dec := both(t, p, d, ask(r, 20, 4, pe.vocab), p.Link())
+	pre.ended(room.Internal)
+	within(t, "decode's leg", dec.over)
+	health(u, http.StatusServiceUnavailable)
+	health(p, http.StatusServiceUnavailable)
+	e.spoil.Store(nil)
+	pe.spoil.Store(nil)
+	open(t, u, Decode, ask(r, 20, 4, e.vocab)).ended(room.NoCause)
+	pre, dec = both(t, p, d, ask(r, 20, 4, pe.vocab), p.Link())
+	pre.ended(room.NoCause)
+	dec.ended(room.NoCause)
+	health(u, http.StatusOK)
+	health(p, http.StatusOK)
+	empty(t, u, p, d)
+}
+
 // What models compute is taken: minus infinity beside numbers, and numbers whose squares are none.
 func TestSoundLogits(t *testing.T) {
 	for _, l := range [][]float32{{1, 2}, {0}, {float32(math.Inf(-1)), -3}, {-3e38, 3e38}} {
