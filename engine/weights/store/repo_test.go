@@ -45,6 +45,7 @@ type repoHub struct {
 	gone  string            // a revision that it has no more
 	mute  bool              // it does not say which revision a file is of
 	other string            // it sends this one whatever it is asked for
+	heard func(name string) // called with each file that is asked for; may be nil
 }
 
 func revision(n int) string { return strings.Repeat("a", 39) + string(rune('0'+n)) }
@@ -64,6 +65,9 @@ func (h *repoHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer h.mu.Unlock()
 	rest, ok := strings.CutPrefix(r.URL.Path, "/acme/tiny/resolve/")
 	rev, name, _ := strings.Cut(rest, "/")
+	if h.heard != nil {
+		h.heard(name)
+	}
 	if r.Method != "HEAD" {
 		h.asked = append(h.asked, rev+" "+name)
 	}
@@ -214,16 +218,17 @@ func TestARevisionThatCannotBeKeptIsAnError(t *testing.T) { // S1
 		h.cut["generation_config.json"] = 1
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		h.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.HasSuffix(r.URL.Path, "generation_config.json") {
+		h.heard = func(name string) {
+			if name == "generation_config.json" {
 				stop()
 			}
-			h.ServeHTTP(w, r)
-		})
+		}
 		if _, err := Pull(ctx, repoSpec, nil); err == nil {
 			t.Fatal("no error")
 		}
-		h.Config.Handler, h.asked = h, nil
+		h.mu.Lock() // whoever stopped it may still be answering
+		defer h.mu.Unlock()
+		h.heard, h.asked = nil, nil
 		return h
 	}
 	for name, r := range map[string]struct {
