@@ -63,6 +63,9 @@ func (c *Core) Queue() QueueStats {
 // Running counts the rights to run that are taken, also by requests in Closing.
 func (c *Core) Running() int { return c.running }
 
+// Live counts the requests that are not forgotten: those in the queue, and those that take rights.
+func (c *Core) Live() int { return c.all.Len() }
+
 // Draining says whether new requests are refused.
 func (c *Core) Draining() bool { return c.draining }
 

@@ -267,6 +267,7 @@ func TestAChoiceIsARightToRun(t *testing.T) {
 	r.until(func(l *loop) bool { return l.core.Queue().Len == 1 })
 	ask(1) // a right is free, and it is not its turn
 	r.until(func(l *loop) bool { return l.core.Queue().Len == 2 && l.core.Running() == 2 })
+	r.counts(1, 2)
 	if a := r.post("/v1/chat/completions", helloBody+`,"n":4}`); a.status != 400 || !strings.Contains(a.body, `"param":"n"`) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
@@ -277,6 +278,24 @@ func TestAChoiceIsARightToRun(t *testing.T) {
 		}
 	}
 	r.quiet()
+}
+
+// counts wants every place that says how many requests there are to count requests, and not the rights
+// that they take.
+func (r *rig) counts(running, queued int) {
+	r.Helper()
+	var h Health
+	if a := r.get("/health"); json.Unmarshal([]byte(a.body), &h) != nil || h.Running != running || h.Queued != queued {
+		r.Errorf("health says %s, want %d running and %d queued", a.body, running, queued)
+	}
+	if n, err := r.g.Live(r.Context()); n != running+queued || err != nil {
+		r.Errorf("%d requests are live, %v, want %d", n, err, running+queued)
+	}
+	for name, want := range map[string]int{"baton_gateway_running": running, "baton_gateway_queued": queued} {
+		if line := fmt.Sprintf("\n%s %d\n", name, want); !strings.Contains(r.get("/metrics").body, line) {
+			r.Errorf("metrics have no%s", line)
+		}
+	}
 }
 
 // A stream of several prompts is closed once, behind the last of all choices, though the end of one

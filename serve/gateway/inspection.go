@@ -22,8 +22,8 @@ type Health struct {
 	OK       bool   `json:"ok"`
 	Reason   string `json:"reason,omitempty"`
 	Draining bool   `json:"draining"`
-	Running  int    `json:"running"`
-	Queued   int    `json:"queued"`
+	Running  int    `json:"running"` // requests that hold workers or are about to
+	Queued   int    `json:"queued"`  // requests that wait for a right to run
 	Workers  int    `json:"workers"` // that requests may be placed on
 }
 
@@ -33,7 +33,7 @@ func (g *Gateway) health(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	var h Health
 	err := g.ask(ctx, func(l *loop) {
-		h = Health{Draining: l.core.Draining(), Running: l.core.Running(), Queued: l.core.Queue().Len}
+		h = Health{Draining: l.core.Draining(), Running: l.runningRequests(), Queued: l.core.Queue().Len}
 		for _, m := range l.roster.members {
 			if m.usable() {
 				h.Workers++
@@ -59,9 +59,12 @@ func (g *Gateway) health(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, status, h)
 }
 
+// runningRequests is how many requests take rights to run, each of them one or more.
+func (l *loop) runningRequests() int { return l.core.Live() - l.core.Queue().Len }
+
 // Live says how many requests are accepted and have not ended.
 func (g *Gateway) Live(ctx context.Context) (n int, err error) {
-	err = g.ask(ctx, func(l *loop) { n = l.core.Running() + l.core.Queue().Len })
+	err = g.ask(ctx, func(l *loop) { n = l.core.Live() })
 	return n, err
 }
 

@@ -102,7 +102,7 @@ func (c *gauges) Collect(out chan<- prometheus.Metric) {
 		samples = append(samples, prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...))
 	}
 	if c.g.ask(ctx, func(l *loop) {
-		gauge(runningDesc, float64(l.core.Running()))
+		gauge(runningDesc, float64(l.runningRequests()))
 		q, oldest := l.core.Queue(), time.Duration(0)
 		if q.Len > 0 {
 			oldest = l.g.clock() - q.Oldest
