@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"fmt"
+	"math/big"
 	"strings"
 	"unicode/utf8"
 )
@@ -13,6 +14,9 @@ func (b *builder) given(f *facts) ([]int32, error) {
 		units := 4
 		if v.kind == '0' {
 			units += 8
+			if f.places >= 0 {
+				units += 16
+			}
 			if len(v.text) > wholeMost || strings.ContainsAny(v.text, "eE") {
 				units += 2 * numberWork // it is read twice
 			}
@@ -51,6 +55,9 @@ func (f *facts) fits(v *value) (bool, error) {
 		r, err := v.number()
 		if err != nil {
 			return false, err
+		}
+		if f.places >= 0 && !new(big.Rat).Mul(r, power(f.places)).IsInt() {
+			return false, nil
 		}
 		if f.low != nil && (r.Cmp(f.low.value) < 0 || f.low.strict && r.Cmp(f.low.value) == 0) {
 			return false, nil

@@ -79,7 +79,7 @@ func (f *facts) addObject(n *net, in *value, name string, v *value) error {
 			return wants(v, "an object of schemas")
 		}
 		n.spend(6)
-		f.objects = append(f.objects, objectFacts{said: true, names: v.names, props: v.items, more: in.get("additionalProperties")})
+		f.objects = append(f.objects, objectFacts{said: true, names: v.names, props: v.items, more: in.others()})
 	case "additionalProperties":
 		if n.spend(6); in.get("properties") == nil {
 			f.objects = append(f.objects, objectFacts{more: v})
@@ -88,9 +88,29 @@ func (f *facts) addObject(n *net, in *value, name string, v *value) error {
 		if v.kind != 'f' {
 			return fmt.Errorf("the keyword %s at %s is supported with false only", quote(name), quote(v.at()))
 		}
-		f.closed = true
+		switch n.spend(6); {
+		case in.get("additionalProperties") != nil: // which speaks of all others
+		case in.applies():
+			f.closed = true
+		case in.get("properties") == nil:
+			f.objects = append(f.objects, objectFacts{more: v})
+		}
 	}
 	return nil
+}
+
+// others is the schema of members that v does not name, nil if it does not say. What v does not
+// evaluate is forbidden by v alone: where others hold beside it, their members are forbidden too.
+func (v *value) others() *value {
+	if more := v.get("additionalProperties"); more != nil || v.applies() {
+		return more
+	}
+	return v.get("unevaluatedProperties")
+}
+
+// applies says whether v has schemas inside of it that speak of the same value.
+func (v *value) applies() bool {
+	return v.get("$ref") != nil || v.get("allOf") != nil || v.get("anyOf") != nil || v.get("oneOf") != nil
 }
 
 func (f *facts) addArray(in *value, name string, v *value) (err error) {

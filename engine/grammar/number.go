@@ -17,7 +17,12 @@ const (
 )
 
 // numberMost is beyond every number that is written without an exponent: 10^wholeMost.
-var numberMost = new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(wholeMost), nil))
+var numberMost = power(wholeMost)
+
+// power is 10^n.
+func power(n int) *big.Rat {
+	return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil))
+}
 
 // digits returns a node that takes least to most digits.
 func (b *builder) digits(least, most int, to int32) int32 {
