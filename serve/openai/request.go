@@ -165,7 +165,7 @@ func readSampling(o *object, r *Request, lim Limits) {
 	}
 	p.PresencePenalty = o.number("presence_penalty", -sample.PenaltyMax, sample.PenaltyMax, false, 0)
 	p.FrequencyPenalty = o.number("frequency_penalty", -sample.PenaltyMax, sample.PenaltyMax, false, 0)
-	p.RepetitionPenalty = o.number("repetition_penalty", 0, sample.RepetitionMax, true, 1)
+	p.RepetitionPenalty = o.number("repetition_penalty", sample.RepetitionMin, sample.RepetitionMax, false, 1)
 	p.LogitBias = readLogitBias(o, lim)
 	if v, ok := o.raw("allowed_token_ids"); ok {
 		p.AllowedIDs = o.tokenIDs("allowed_token_ids", v, sample.AllowedMax, lim.Vocab)

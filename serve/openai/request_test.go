@@ -72,6 +72,7 @@ func TestEveryBadValueIsRefusedWithItsName(t *testing.T) {
 		{Chat, chatBody(`,"top_k":0.5`), "top_k", CodeType},
 		{Chat, chatBody(`,"min_p":-0.1`), "min_p", CodeValue},
 		{Chat, chatBody(`,"min_p":1.1`), "min_p", CodeValue},
+		{Chat, chatBody(`,"repetition_penalty":0.001`), "repetition_penalty", CodeValue},
 		{Chat, chatBody(`,"seed":"a"`), "seed", CodeType},
 		{Chat, chatBody(`,"seed":9223372036854775808`), "seed", CodeType},
 		{Chat, chatBody(`,"stop":7`), "stop", CodeType},

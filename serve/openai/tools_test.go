@@ -124,3 +124,30 @@ func TestWhatChangesLogitsIsReadInOrder(t *testing.T) {
 		t.Errorf("thoughts %v", got)
 	}
 }
+
+// What is taken here the engine takes, at every bound: a worker's refusal would come late, and in its
+// words.
+func TestWhatIsTakenTheEngineTakes(t *testing.T) {
+	for _, name := range []string{"temperature", "top_p", "min_p", "top_k", "presence_penalty", "frequency_penalty", "repetition_penalty", "min_tokens", "logprobs"} {
+		taken := 0
+		for _, v := range []string{"-2", "-1", "-0.5", "0", "5e-324", "1e-9", "0.001", "0.01", "0.5", "1", "2", "5", "20"} {
+			r, err := Parse(Completion, []byte(textBody(`,"`+name+`":`+v)), lim)
+			if err != nil {
+				if err.Param != name {
+					t.Errorf("%s %s: refused for %s: %s", name, v, err.Param, err.Message)
+				}
+				continue
+			}
+			taken++
+			if err := r.CheckContext(1, Capacity{Context: 100}); err != nil {
+				continue
+			}
+			if param, message := r.Params.Validate(lim.Vocab); param != "" {
+				t.Errorf("%s %s is taken, and the engine says: %s", name, v, message)
+			}
+		}
+		if taken < 2 {
+			t.Errorf("%s: %d values are taken", name, taken)
+		}
+	}
+}
