@@ -139,6 +139,12 @@ func TestBadFlagsAreRefusedByName(t *testing.T) {
 		{[]string{"chat", "--temperature", "hot"}, "--temperature hot: want a number"},
 		{[]string{"serve", "--unified", "--prefill", "2"}, "--unified and --prefill exclude each other"},
 		{[]string{"nonsense"}, "nonsense"},
+		{[]string{"serve", "--modle", "x"}, "unknown flag: --modle; see baton serve --help"},
+		{[]string{"bench", "engine", "--model"}, "flag needs an argument: --model; see baton bench engine --help"},
+		{[]string{"verify", "--sneeds", "1"}, "unknown flag: --sneeds; see baton verify --help"},
+		{[]string{"verify", "--seeds", "x"}, "--seeds x: want a whole number"},
+		{[]string{"verify", "--seed", "-1"}, "--seed -1: want a whole number, 0 or more"},
+		{[]string{"replay", "--rid"}, "flag needs an argument: --rid; see baton replay --help"},
 	} {
 		if err := run(row.args...); err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%v: %v, want something about %q", row.args, err, row.want)

@@ -42,13 +42,16 @@ func newBenchEngine() *cobra.Command {
   tgN    generates N tokens one by one: how fast the rest follows
   tgNxB  generates N tokens for each of B sequences at once
 tgN is measured with each --batch, the number of sequences that one step generates for,
-so --tests tg64 --batch 1,8 measures what --tests tg64,tg64x8 does: the figure counts the tokens of all, so it shows what serving many at once gains.
-Everything is measured with each of --threads.
+so --tests tg64 --batch 1,8 measures what --tests tg64,tg64x8 does. The figure counts the
+tokens of all: it shows what serving many at once gains. Everything is measured with each
+of --threads.
 
 Each test runs --repeat times after one run to warm up; the median counts, and the table
 has the standard deviation behind it. One thread is timed by its CPU clock where the
-system has one, several by the clock on the wall: close what else runs. Generation is
-bound by memory: tokens/s times the model's size is near what the machine can read.
+system has one, several by the clock on the wall: close what else runs, or several look
+slower than one. Prompts are bound by arithmetic, and gain by threads. Generation for one
+sequence is bound by memory: tokens/s times the size of a model that no cache holds is near
+what these threads can read.
 
 --json prints a list of {model, test, threads, batch, tokens_per_second}. KERNELS=avx2
 and the like choose an older kind of processor. Progress goes to standard error, results

@@ -67,7 +67,7 @@ The default model, recall, is inside the binary: everything works without a down
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newServe(), newWorker(), newPs(), newChat(), newPull(), newBench(), newReplay(), newVerify(), newVersion())
 	return root
 }

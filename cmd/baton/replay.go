@@ -65,8 +65,8 @@ cannot be read or the report not be written, 4 the command makes no sense.`,
 			return p.run(c.OutOrStdout(), args)
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return exitError{exitUsage, fmt.Errorf("replay: %w; see `baton replay --help`", err)}
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return exitError{exitUsage, fmt.Errorf("replay: %w", flagError(c, err))}
 	})
 	cmd.Flags().StringVar(&p.room, "room", "", "draw the room `ID`, 16 hexadecimal digits")
 	cmd.Flags().StringVar(&p.rid, "rid", "", "draw every room of the request `RID`, as logs and X-Request-Id have it")

@@ -87,8 +87,8 @@ printed.`,
 		},
 		RunE: func(*cobra.Command, []string) error { return verify(p, os.Stdout, os.Stderr) },
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return exitError{exitUsage, fmt.Errorf("verify: %w; see `baton verify --help`", err)}
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return exitError{exitUsage, fmt.Errorf("verify: %w", flagError(c, err))}
 	})
 	fl := cmd.Flags()
 	fl.IntVar(&p.seeds, "seeds", 1000, "how many seeds to run")

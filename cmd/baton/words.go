@@ -39,11 +39,12 @@ func noArguments(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// flagError says of a value that cannot be read what is wanted in its place.
-func flagError(err error) error {
+// flagError says of a value that cannot be read what is wanted in its place, and of a flag that
+// the command does not have where its flags are told.
+func flagError(c *cobra.Command, err error) error {
 	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
-		return err
+		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
 	}
 	want := "another value"
 	switch kind := bad.GetFlag().Value.Type(); {
@@ -51,8 +52,10 @@ func flagError(err error) error {
 		want = "a smaller number"
 	case strings.HasPrefix(kind, "int") && strings.HasSuffix(kind, "Slice"):
 		want = "whole numbers, as 1,2"
-	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):
+	case strings.HasPrefix(kind, "int"):
 		want = "a whole number"
+	case strings.HasPrefix(kind, "uint"):
+		want = "a whole number, 0 or more"
 	case strings.HasPrefix(kind, "float"):
 		want = "a number"
 	case kind == "bool":

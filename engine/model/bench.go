@@ -68,13 +68,13 @@ func Bench(m *Model, test string, threads int) (tokensPerSecond float64, err err
 	return float64(n*batch) / (clock() - began), nil
 }
 
-// parseBench reads the name of a test.
 // CheckBench says what is wrong with a test of Bench for a model of so many tokens of context.
 func CheckBench(test string, context int) error {
 	_, _, _, err := parseBench(test, context)
 	return err
 }
 
+// parseBench reads the name of a test.
 func parseBench(test string, context int) (kind string, n, batch int, err error) {
 	wrong := fmt.Errorf("model: bench %q, want ppN, tgN or tgNxB with N from 1 to %d and B to %d, as pp512 or tg64x8", test, min(benchTokensMax, context-1), benchBatchMax)
 	kind, rest := test[:min(2, len(test))], test[min(2, len(test)):]
