@@ -93,6 +93,111 @@ func TestSplitGivesEachIndexOnce(t *testing.T) {
 	}
 }
 
+// TestPiecesAreWholeGrains: a piece begins at a multiple of the grain and ends at one, or at the total, wherever the
+// borders of the shares are.
+func TestPiecesAreWholeGrains(t *testing.T) {
+	for n := 2; n <= 5; n++ {
+		team := NewTeam(n)
+		for _, grain := range []int{1, 3, 16} {
+			for total := range 70 {
+				team.Run(func(w *Worker) {
+					w.Split(total, grain, func(lo, hi int) {
+						if lo >= hi || lo%grain != 0 || hi%grain != 0 && hi != total {
+							t.Errorf("%d indices in grains of %d between %d: a piece [%d,%d)", total, grain, w.N, lo, hi)
+						}
+					})
+				})
+			}
+		}
+		team.Close()
+	}
+}
+
+// TestAShareIsOfItsSplit: who still looks for pieces of a split when others have gone on gets none of the next one, and
+// the first who takes from the next one begins at its first.
+func TestAShareIsOfItsSplit(t *testing.T) {
+	var w Worker
+	for _, c := range []struct {
+		split, first, end, grain int
+		lo, hi                   int // hi 0: nothing is left
+	}{
+		{1, 5, 15, 1, 5, 10}, {1, 5, 15, 1, 10, 12}, {1, 5, 15, 4, 12, 15}, {1, 5, 15, 1, 0, 0},
+		{3, 5, 15, 5, 5, 10}, {1, 5, 15, 1, 0, 0}, {2, 5, 15, 1, 0, 0}, {3, 5, 15, 5, 10, 15},
+		{4, 7, 7, 1, 0, 0}, {4, 0, 100, 16, 0, 48}, {4, 0, 100, 16, 48, 64},
+	} {
+		lo, hi, ok := w.take(uint32(c.split), c.first, c.end, c.grain)
+		if ok != (c.hi > 0) || ok && (lo != c.lo || hi != c.hi) {
+			t.Errorf("of split %d, share [%d,%d) in grains of %d: [%d,%d) %v, want [%d,%d)", c.split, c.first, c.end, c.grain, lo, hi, ok, c.lo, c.hi)
+		}
+	}
+}
+
+// TestWhoIsSentHomeComesBackInALaterRun: runs one after the other, as of a long step, claim at barriers here and there
+// that workers were without a processor. Whoever leaves, each index of each split is given once, and the run after
+// the pause begins with all.
+func TestWhoIsSentHomeComesBackInALaterRun(t *testing.T) {
+	const workers, runs, splits, total = 4, 12, 7, 61
+	team := NewTeam(workers)
+	defer team.Close()
+	r := newRand(12)
+	for run := range runs {
+		var claims [splits]bool
+		gone := 0
+		for s := range claims {
+			claims[s] = run%3 > 0 && r.IntN(2) == 0
+			if claims[s] {
+				gone = min(gone+1, workers-1)
+			}
+		}
+		for i := 1; i < workers; i++ {
+			for !team.workers[i].home.Load() {
+				runtime.Gosched()
+			}
+		}
+		team.retry = time.Time{} // the pause is over
+		var seen [splits][total]atomic.Int32
+		var began, ended int
+		team.Run(func(w *Worker) {
+			if w.Index == 0 {
+				began = w.N
+			}
+			for s := range splits {
+				w.Split(total, 1+s, func(lo, hi int) {
+					for i := lo; i < hi; i++ {
+						seen[s][i].Add(1)
+					}
+				})
+				if claims[s] {
+					if w.Index == 0 {
+						team.ran, team.lost = windowMax, time.Hour
+					}
+					team.bar.slow.Store(team.bar.gen.Load() + 1) // by all, for one may still say so of the barrier before
+				}
+				w.Barrier()
+				if w.Index == 0 {
+					team.ran, team.lost = 0, 0
+				}
+			}
+			if w.Index == 0 {
+				ended = w.N
+			}
+		})
+		if began != workers {
+			t.Errorf("run %d began with %d of %d workers, all of which were at home", run, began, workers)
+		}
+		if ended > workers-gone {
+			t.Errorf("run %d ended with %d workers, %d times one was to be sent home", run, ended, gone)
+		}
+		for s := range seen {
+			for i := range seen[s] {
+				if n := seen[s][i].Load(); n != 1 {
+					t.Fatalf("run %d, claims %v: index %d of split %d was given %d times", run, claims, i, s, n)
+				}
+			}
+		}
+	}
+}
+
 // TestHeldUpRunsSendWorkersHome claims in the middle of a run that workers were without a processor.
 func TestHeldUpRunsSendWorkersHome(t *testing.T) {
 	team := NewTeam(3)
@@ -103,8 +208,8 @@ func TestHeldUpRunsSendWorkersHome(t *testing.T) {
 		w.Barrier()
 		if w.Index == 0 {
 			team.ran, team.lost = windowMax, time.Hour
-			team.bar.slow.Store(team.bar.gen.Load() + 1)
 		}
+		team.bar.slow.Store(team.bar.gen.Load() + 1) // by all, for one may still say so of the barrier before
 		w.Barrier()
 		if w.Index == 0 {
 			team.ran, team.lost = 0, 0

@@ -135,7 +135,8 @@ func (r *Runner) turn(heads, norm, cos, sin []float32) {
 }
 
 // attend leaves the attention of all rows in inAtt, ready for the output projection. Its units
-// are a span and some KV heads; late positions see the longest context, so they are taken first.
+// are a span and some KV heads; late positions see the longest context, so they come first in each
+// thread's share.
 func (r *Runner) attend(w *kernel.Worker, i int, store bool) {
 	width, groups := r.m.weights.layers[i].qkv.width, r.m.config.KVHeads/r.together
 	w.Split(len(r.spans)*groups, 1, func(lo, hi int) {

@@ -75,6 +75,7 @@ func TestRowsDoNotDependOnTheirCompany(t *testing.T) {
 	atEachLevel(t, func(t *testing.T) {
 		for name, s := range map[string]shape{
 			"f32": odd, "bf16": shapes["bf16"], "q8_0": shapes["q8_0"], "k_m": shapes["k_m"], "q4_0": shapes["q4_0"], "mixed": shapes["mixed"],
+			"pairs": shapes["pairs"], "whole": shapes["whole"],
 		} {
 			for _, kvType := range []DType{BF16, F32} {
 				t.Run(name+"/"+kvType.String(), func(t *testing.T) { testCompany(t, s, kvType, kernel.Active() == kernel.Generic) })
@@ -85,7 +86,7 @@ func TestRowsDoNotDependOnTheirCompany(t *testing.T) {
 		before := kernel.Active()
 		defer kernel.Use(before)
 		kernel.UseEmulatedTiles()
-		for _, name := range []string{"bf16", "q8_0", "mixed"} {
+		for _, name := range []string{"bf16", "q8_0", "mixed", "whole"} {
 			t.Run(name, func(t *testing.T) { testCompany(t, shapes[name], BF16, true) })
 		}
 	})
@@ -185,6 +186,59 @@ func testCompany(t *testing.T, s shape, kvType DType, slow bool) {
 	}
 	if compared < 100 {
 		t.Errorf("only %d rows were compared", compared)
+	}
+}
+
+// TestALongStepIsARunPerLayer: the threads of a long step may be more or fewer in each of its layers, and its logits
+// have the bits that a single thread gives token by token. A short step is one run.
+func TestALongStepIsARunPerLayer(t *testing.T) {
+	f := odd.build(t, 3, nil)
+	ids := tokens(rand.New(rand.NewPCG(3, 14)), longRows+17, odd.vocab)
+	alone := open(t, f, Options{Threads: 1})
+	one := alone.NewRunner(pool(t, alone, 4))
+	var want []float32
+	for i := range ids {
+		items := []Item{{Tokens: ids[i : i+1], Pos: i, Table: table(0, 4), Want: true}}
+		if err := one.Step(items); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, items[0].Logits...)
+	}
+	m := open(t, f, Options{Threads: 3})
+	teams := []*kernel.Team{m.team}
+	for n := 1; n <= 2; n++ {
+		team := kernel.NewTeam(n)
+		defer team.Close()
+		teams = append(teams, team)
+	}
+	for _, c := range []struct {
+		tokens, runs int
+		all          bool
+	}{{longRows, odd.layers, true}, {len(ids), odd.layers, true}, {len(ids), odd.layers, false}, {longRows - 1, 1, true}} {
+		for first := range teams {
+			r := m.NewRunner(pool(t, m, 4))
+			runs := 0
+			r.team = teams[first]
+			r.step = func(w *kernel.Worker) {
+				r.forward(w)
+				if w.Index == 0 {
+					runs++
+					r.team = teams[(first+runs)%len(teams)]
+				}
+			}
+			items := []Item{{Tokens: ids[:c.tokens], Table: table(0, 4), Want: true, All: c.all}}
+			if err := r.Step(items); err != nil {
+				t.Fatal(err)
+			}
+			if runs != c.runs {
+				t.Errorf("a step of %d rows was %d runs of a team, want %d", c.tokens, runs, c.runs)
+			}
+			got := items[0].Logits
+			if at := differs(got, want[c.tokens*odd.vocab-len(got):]); at >= 0 {
+				t.Errorf("%d tokens, all %v, beginning with %d threads: logit %d differs", c.tokens, c.all, teams[first].Size(), at)
+			}
+			r.Close()
+		}
 	}
 }
 

@@ -74,6 +74,10 @@ var shapes = map[string]shape{
 	"q5":     {layers: 2, width: 256, ffn: 96, heads: 8, kvHeads: 2, headDim: 32, vocab: 50, fallback: gguf.Q5_0, types: map[string]gguf.Type{"attn_v": gguf.Q5_1}},
 	"k_m": {layers: 2, width: 256, ffn: 512, heads: 8, kvHeads: 2, headDim: 32, vocab: 50, fallback: gguf.Q4_K, tied: true,
 		types: map[string]gguf.Type{"attn_v": gguf.Q6_K, "ffn_down": gguf.Q6_K, "token_embd": gguf.Q6_K, "attn_k": gguf.Q5_K}},
+	// Query heads that fill no whole block of 32 columns alone: two by two, and only all together. The first has a
+	// feed-forward of one block.
+	"pairs": {layers: 2, width: 64, ffn: 32, heads: 6, kvHeads: 6, headDim: 16, vocab: 50, tied: true},
+	"whole": {layers: 2, width: 64, ffn: 96, heads: 6, kvHeads: 2, headDim: 16, vocab: 50, tied: true, fallback: gguf.Q8_0},
 	"mixed": {layers: 2, width: 256, ffn: 256, heads: 8, kvHeads: 2, headDim: 32, vocab: 50, tied: true,
 		types: map[string]gguf.Type{"attn_q": gguf.F16, "attn_k": gguf.Q8_0, "attn_v": gguf.Q4_0, "ffn_gate": gguf.BF16, "ffn_up": gguf.Q4_K}},
 }
