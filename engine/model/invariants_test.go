@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"baton/engine/kernel"
+	"baton/engine/weights/gguf"
 )
 
 // sequence is one of the sequences of a random schedule.
@@ -239,6 +240,44 @@ func TestALongStepIsARunPerLayer(t *testing.T) {
 			}
 			r.Close()
 		}
+	}
+}
+
+// TestFeedForwardInPartsIsTheSame: a step whose gate and up are more than gateBytes computes them part by part, with
+// the bits of shorter steps, which need no parts.
+func TestFeedForwardInPartsIsTheSame(t *testing.T) {
+	s := shape{layers: 2, width: 32, ffn: 2048, heads: 2, kvHeads: 2, headDim: 16, vocab: 40, tied: true}
+	const rows, short = 200, 25
+	if all := 2 * 4 * s.ffn; all*rows < gateBytes*3/2 || all*short > gateBytes {
+		t.Fatalf("rows of %d bytes show nothing about parts of %d", all, gateBytes)
+	}
+	f := s.build(t, 6, func(d *draft) {
+		for l := range s.layers {
+			for i, n := range []int{s.ffn, s.ffn, s.width} {
+				name := layerName(l) + []string{"ffn_gate.bias", "ffn_up.bias", "ffn_down.bias"}[i]
+				d.tensors = append(d.tensors, part{name, gguf.F32, []uint64{uint64(n)}, encode(d.r, gguf.F32, n, 1)})
+			}
+		}
+	})
+	m := open(t, f, Options{Threads: 1})
+	if !m.config.MLPBias {
+		t.Fatal("the biases were not found")
+	}
+	ids := tokens(rand.New(rand.NewPCG(6, 6)), rows, s.vocab)
+	logits := func(chunk int) []float32 {
+		r := m.NewRunner(pool(t, m, rows/BlockTokens+1))
+		var all []float32
+		for at := 0; at < rows; at += chunk {
+			items := []Item{{Tokens: ids[at : at+chunk], Pos: at, Table: table(0, rows/BlockTokens+1), All: true}}
+			if err := r.Step(items); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, items[0].Logits...)
+		}
+		return all
+	}
+	if at := differs(logits(rows), logits(short)); at >= 0 {
+		t.Errorf("logit %d of position %d differs", at%s.vocab, at/s.vocab)
 	}
 }
 
