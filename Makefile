@@ -22,7 +22,8 @@ levels:
 	done
 
 # An hour of mixed traffic through a prefill and a decode process: short and long prompts, clients
-# that leave, several choices, regular expressions and schemas. No answer may be wrong, and no
-# process may grow. At the end stands what came of the requests, and each process's memory.
+# that leave, several choices, answers that have a form. No answer may be wrong but where the model
+# is by itself, as one process without a cache must show by the same answer, and no process may grow.
+# At the end stands what came of the requests, and each process's memory.
 soak:
 	BATON_SOAK=1h go test -count=1 -v -timeout 2h -run TestSoak ./proof/chaos

@@ -62,6 +62,8 @@ The gateway answers
   POST /v1/chat/completions, /v1/completions      OpenAI's API, streaming or not
   GET  /v1/models    POST /tokenize, /detokenize  what is served, and its tokens
   GET  /health, /metrics                          for probes and Prometheus
+                                                  (each worker has a /metrics of its own, at
+                                                  its http address in "baton ps --json")
   GET  /debug/requests, /debug/rooms              where everything is ("baton ps")
 
 With --record DIR every process writes down what its core was told and decided, and
