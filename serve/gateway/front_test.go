@@ -13,9 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"baton/core/room"
 	"baton/engine/chat"
 	"baton/engine/tokenizer"
 	"baton/serve/door"
+	"baton/serve/leg"
 	"baton/serve/openai"
 )
 
@@ -193,6 +195,33 @@ func TestAClientHearsNothingOfSockets(t *testing.T) {
 	r.quiet()
 	if !strings.Contains(log.String(), `detail="leg: the stream ended`) {
 		t.Errorf("the log does not say what was seen: %s", log.String())
+	}
+}
+
+// Nor what a worker said of its own sockets, nor the address by which it knows another.
+func TestAClientHearsNothingOfOtherSockets(t *testing.T) {
+	for cause, want := range map[room.Cause]string{
+		room.WorkerLost:     "a worker was lost",
+		room.Internal:       "internal error: link to prefill: the layouts differ",
+		room.TransferFailed: "the KV cache could not be moved between workers: link to prefill: the layouts differ",
+	} {
+		var log lines
+		r := newRig(t, 1, func(c *Config) {
+			c.Log, c.Limits.MaxTries = slog.New(slog.NewTextHandler(&log, nil)), 1
+		})
+		r.decodes[0].play(func(l *fakeLeg) {
+			l.accept()
+			o := room.Fail(cause)
+			l.line(leg.Line{End: &leg.End{Outcome: o.Kind, Cause: o.Cause, Message: "link to " + l.req.Link + ": the layouts differ"}})
+		})
+		a := r.post("/v1/chat/completions", helloBody+`}`)
+		if !strings.Contains(a.body, `"message":"`+want+`"`) {
+			t.Errorf("%s: %s", cause, a.body)
+		}
+		r.quiet()
+		if cause == room.WorkerLost && !strings.Contains(log.String(), "the layouts differ") {
+			t.Errorf("the log does not say what the worker saw: %s", log.String())
+		}
 	}
 }
 

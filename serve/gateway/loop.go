@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,7 +21,7 @@ type input struct {
 	event relay.Event
 	line  leg.Line    // Tokens: what came
 	end   leg.End     // LegEnd: how
-	saw   string      // LegEnd: what the gateway saw where the worker said nothing, for the log
+	saw   string      // LegEnd: for the log: what the gateway saw where the worker said nothing, or what that said of another that is lost
 	call  *call       // Arrive: who asks
 	do    func(*loop) // not nil: a question or an order to the loop itself; the rest is unused
 }
@@ -67,7 +68,7 @@ type call struct {
 	decode   string
 	link     string
 	ends     [2]leg.End // of the newest attempt's legs, by relay.Leg; zero without one
-	saw      [2]string  // what the gateway saw of those that ended without a word
+	saw      [2]string  // of those that ended without a word, or lost another worker: what was seen, for the log
 	end      leg.End    // of the leg that the outcome is of; zero when it is of none
 	slow     bool       // the client did not read
 	missing  string     // why no worker was there, not even for a first attempt; "" if one was
@@ -164,6 +165,9 @@ func (l *loop) take(in input) {
 		}
 	case relay.LegEnd:
 		if c := l.calls[in.event.Req]; c != nil {
+			if c.link != "" { // a decode worker knows the other by its address, which is no client's business
+				in.end.Message = strings.ReplaceAll(in.end.Message, c.link, c.prefill)
+			}
 			c.ends[in.event.Leg], c.saw[in.event.Leg] = in.end, in.saw
 		}
 		delete(l.legs, legKey{in.event.Req, in.event.Attempt, in.event.Leg})
@@ -312,7 +316,8 @@ func finalEvent(ctx context.Context, about relay.Event, result baton.Result, cho
 	about.Kind, about.Outcome = relay.LegEnd, result.End.Result()
 	about.Said, about.Finished = result.Said, finished(&result.End, choices)
 	in := input{event: about, end: result.End}
-	if !result.Said { // addresses and errors of sockets are no client's business
+	// Errors of sockets are no client's business: neither ours, nor those of a worker that lost another.
+	if !result.Said || result.End.Cause == room.WorkerLost {
 		in.saw, in.end.Message = in.end.Message, ""
 	}
 	return in
