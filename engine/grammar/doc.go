@@ -27,10 +27,11 @@
 //
 // # What of JSON Schema
 //
-// type (also a list), properties, required, additionalProperties, unevaluatedProperties false,
-// items, prefixItems, additionalItems, minItems, maxItems, enum, const, anyOf, oneOf (as anyOf: that
-// only one fits is not enforced), allOf (merged), $ref inside the document, $defs, definitions,
-// minLength, maxLength, pattern (RE2 syntax; not together with format), format (see formats),
+// type (also a list), properties, required, additionalProperties, unevaluatedProperties false (beside
+// $ref, allOf, anyOf or oneOf it speaks of all that holds for the value), items, prefixItems,
+// additionalItems, minItems, maxItems, enum, const, anyOf, oneOf (as anyOf: that only one fits is not
+// enforced), allOf (merged), $ref inside the document, $defs, definitions, minLength, maxLength,
+// pattern (RE2 syntax; not together with format), format (see formats),
 // minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf 1, 0.1, 0.01 and so on. A schema
 // without type means the types that its keywords speak of. Annotations, such as title,
 // description, default, and keywords that begin with x- say nothing. All others are refused by
