@@ -42,15 +42,17 @@ type Ask struct {
 
 // End is how a request ended at the client.
 type End struct {
-	Text   string        // what arrived of the first choice
-	Finish string        // finish_reason of a complete answer
-	Others []string      // what arrived of the choices after the first
-	Error  string        // type and message of the error, when there was one
-	Left   bool          // the client went away by itself
-	Ends   int           // terminal events seen: must be 1 unless Left
-	After  time.Duration // from sending to the end
-	Status int           // of the HTTP response, 0 if there was none
-	Broken string        // what was wrong with the stream itself
+	Text     string         // what arrived of the first choice; a call of a tool is its name and its arguments
+	Finish   string         // the last finish_reason of a complete answer
+	Others   []string       // what arrived of the choices after the first
+	Finishes map[int]string // finish_reason of each choice
+	Logprobs map[int]string // what arrived of each choice's tokens and their log-probabilities
+	Error    string         // type and message of the error, when there was one
+	Left     bool           // the client went away by itself
+	Ends     int            // terminal events seen: must be 1 unless Left
+	After    time.Duration  // from sending to the end
+	Status   int            // of the HTTP response, 0 if there was none
+	Broken   string         // what was wrong with the stream itself
 }
 
 type apiError struct {
@@ -62,11 +64,28 @@ type apiError struct {
 type chunk struct {
 	Choices []struct {
 		Index        int
-		Delta        struct{ Content string }
-		Message      struct{ Content string }
+		Delta        part
+		Message      part
+		Logprobs     struct{ Content []json.RawMessage }
 		FinishReason string `json:"finish_reason"`
 	}
 	Error *apiError
+}
+
+// part is what a choice says, or a piece of it.
+type part struct {
+	Content string
+	Calls   []struct {
+		Function struct{ Name, Arguments string }
+	} `json:"tool_calls"`
+}
+
+func (p *part) text() string {
+	text := p.Content
+	for i := range p.Calls {
+		text += p.Calls[i].Function.Name + p.Calls[i].Function.Arguments
+	}
+	return text
 }
 
 // Do sends one request and follows it to its end.
@@ -91,7 +110,7 @@ func Do(ctx context.Context, client *http.Client, url string, a Ask) End {
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Request-Timeout", fmt.Sprintf("%.3f", a.Deadline.Seconds()))
 	res, err := client.Do(req)
-	e := End{}
+	e := End{Finishes: map[int]string{}, Logprobs: map[int]string{}}
 	if err != nil {
 		e.Left, e.Broken = ctx.Err() != nil, err.Error()
 	} else {
@@ -126,16 +145,19 @@ func (e *End) read(body io.Reader) {
 	case len(c.Choices) > 0 && e.Status == http.StatusOK:
 		e.Ends = 1
 		for _, ch := range c.Choices {
-			e.add(ch.Index, ch.Message.Content)
-			e.Finish = ch.FinishReason
+			e.add(ch.Index, ch.Message.text(), ch.Logprobs.Content)
+			e.Finishes[ch.Index], e.Finish = ch.FinishReason, ch.FinishReason
 		}
 	default:
 		e.Broken = fmt.Sprintf("status %d, neither answer nor error: %q", e.Status, b)
 	}
 }
 
-// add puts text to one choice of the answer.
-func (e *End) add(choice int, text string) {
+// add puts text, and what is said of its tokens, to one choice of the answer.
+func (e *End) add(choice int, text string, logprobs []json.RawMessage) {
+	for _, l := range logprobs {
+		e.Logprobs[choice] += string(l)
+	}
 	if choice == 0 {
 		e.Text += text
 		return
@@ -151,7 +173,6 @@ func (e *End) follow(body io.Reader, a Ask, leave func()) {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, 1<<20)
 	pieces, done := 0, false
-	finished := map[int]bool{} // choices
 	for lines.Scan() {
 		data, ok := strings.CutPrefix(lines.Text(), "data: ")
 		if !ok {
@@ -163,8 +184,8 @@ func (e *End) follow(body io.Reader, a Ask, leave func()) {
 		if data == "[DONE]" {
 			done = true
 			e.Ends++
-			if len(finished) == 0 || len(finished) != 1+len(e.Others) {
-				e.Broken = fmt.Sprintf("[DONE] with %d finish reasons for %d choices", len(finished), 1+len(e.Others))
+			if n := len(e.Finishes); n == 0 || n != 1+len(e.Others) {
+				e.Broken = fmt.Sprintf("[DONE] with %d finish reasons for %d choices", n, 1+len(e.Others))
 			}
 			continue
 		}
@@ -178,15 +199,16 @@ func (e *End) follow(body io.Reader, a Ask, leave func()) {
 			continue
 		}
 		for _, ch := range c.Choices {
-			if ch.Delta.Content != "" {
+			text := ch.Delta.text()
+			if text != "" {
 				pieces++
-				e.add(ch.Index, ch.Delta.Content)
 			}
+			e.add(ch.Index, text, ch.Logprobs.Content) // also of a choice that says nothing and ends
 			if ch.FinishReason != "" {
-				if finished[ch.Index] {
+				if e.Finishes[ch.Index] != "" {
 					e.Broken = fmt.Sprintf("choice %d finished twice", ch.Index)
 				}
-				finished[ch.Index], e.Finish = true, ch.FinishReason
+				e.Finishes[ch.Index], e.Finish = ch.FinishReason, ch.FinishReason
 			}
 		}
 		if a.Leave == AtToken && pieces >= a.Token {

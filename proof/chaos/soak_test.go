@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -35,30 +36,45 @@ type traffic struct {
 	share int // of all, in parts of their sum
 	make  func(r *rand.Rand) Ask
 	right func(a Ask, e End) string // what is wrong with a complete answer, "" if nothing
+	alone bool                      // and one process must say the same, to the letter
 }
 
 // soakTraffic is what clients send all day: short and long prompts, some who leave, several
-// choices, and answers that a grammar holds.
+// choices, the likeliest and drawn ones, answers that a grammar holds, and calls of a tool.
 var soakTraffic = []traffic{
-	{"short", 30, func(r *rand.Rand) Ask { return ask(r, recall.NewPrompt(r, 5+r.IntN(20))) }, isWanted},
-	{"long", 20, func(r *rand.Rand) Ask { return ask(r, recall.NewPrompt(r, 100+r.IntN(60))) }, isWanted},
-	{"aborted", 15, leaves, isWanted},
+	{"short", 30, func(r *rand.Rand) Ask { return ask(r, recall.NewPrompt(r, 5+r.IntN(20))) }, isWanted, false},
+	{"long", 20, func(r *rand.Rand) Ask { return ask(r, recall.NewPrompt(r, 100+r.IntN(60))) }, isWanted, false},
+	{"aborted", 15, leaves, isWanted, false},
 	{"choices", 15, func(r *rand.Rand) Ask {
 		a := ask(r, recall.NewPrompt(r, 5+r.IntN(60)))
 		a.Fields = map[string]any{"n": 2 + r.IntN(2)}
 		return a
-	}, isWanted},
+	}, isWanted, false},
 	{"regex", 10, func(r *rand.Rand) Ask {
 		a := ask(r, recall.NewPrompt(r, 5+r.IntN(60)))
 		a.Fields = map[string]any{"structured_outputs": map[string]any{"regex": soakRegex}}
 		return a
-	}, isWanted},
+	}, isWanted, false},
 	{"schema", 10, func(r *rand.Rand) Ask {
 		a := ask(r, recall.NewPrompt(r, 5+r.IntN(20)))
 		a.Fields = map[string]any{"max_tokens": 200, "response_format": map[string]any{"type": "json_schema",
 			"json_schema": map[string]any{"name": "code", "strict": true, "schema": json.RawMessage(soakSchema)}}}
 		return a
-	}, isCode},
+	}, isCode, false},
+	{"drawn", 10, func(r *rand.Rand) Ask {
+		a := ask(r, recall.NewPrompt(r, 5+r.IntN(60)))
+		a.Want = "" // nobody knows but who draws alike
+		a.Fields = map[string]any{"n": 2 + r.IntN(3), "temperature": 1 + r.Float64(), "top_p": 0.9 + r.Float64()/10, "seed": r.Int64(),
+			"presence_penalty": 1, "min_tokens": 16, "max_tokens": 40, "logprobs": true, "top_logprobs": r.IntN(3)}
+		return a
+	}, isChoices, true},
+	{"tool", 6, func(r *rand.Rand) Ask {
+		a := ask(r, recall.NewPrompt(r, 5+r.IntN(20)))
+		a.Want = ""
+		a.Fields = map[string]any{"n": 1 + r.IntN(2), "temperature": 1, "seed": r.Int64(), "max_tokens": 300, "tools": json.RawMessage(soakTools),
+			"tool_choice": "required", "parallel_tool_calls": false}
+		return a
+	}, isCall, true},
 }
 
 // soakRegex is what every answer about a code looks like, so that it changes no right answer.
@@ -67,6 +83,12 @@ const soakRegex = `The code of [A-Z][a-z]+ is (unknown|[a-z]+ [a-z]+)\.`
 // soakSchema leaves the model, which knows no JSON, nothing but to write this.
 const soakSchema = `{"type":"object","properties":{"known":{"type":"boolean"},"letter":{"enum":["a","b","c"]}},
 	"required":["known","letter"],"additionalProperties":false}`
+
+// soakTools is a list of one tool.
+const soakTools = `[{"type":"function","function":{"name":"note","parameters":{"type":"object",
+	"properties":{"code":{"enum":["copper swan","amber falcon"]}},"required":["code"]}}}]`
+
+var soakCall = regexp.MustCompile(`^note\{\s*"code"\s*:\s*"(copper swan|amber falcon)"\s*\}$`)
 
 func leaves(r *rand.Rand) Ask {
 	a := ask(r, recall.NewPrompt(r, 20+r.IntN(120)))
@@ -82,11 +104,18 @@ func leaves(r *rand.Rand) Ask {
 }
 
 func isWanted(a Ask, e End) string {
-	for _, text := range append([]string{e.Text}, e.Others...) {
+	for _, text := range e.texts() {
 		if text != a.Want {
 			return fmt.Sprintf("got %q, want %q", text, a.Want)
 		}
 	}
+	return isChoices(a, e)
+}
+
+// texts are those of all choices.
+func (e *End) texts() []string { return append([]string{e.Text}, e.Others...) }
+
+func isChoices(a Ask, e End) string {
 	n := 1
 	if v, ok := a.Fields["n"].(int); ok {
 		n = v
@@ -108,6 +137,15 @@ func isCode(_ Ask, e End) string {
 		return fmt.Sprintf("%q is not what the schema allows (%v)", e.Text, err)
 	}
 	return ""
+}
+
+func isCall(a Ask, e End) string {
+	for i, text := range e.texts() {
+		if !soakCall.MatchString(text) || e.Finishes[i] != "tool_calls" {
+			return fmt.Sprintf("%q, finish %q, is no call of the tool", text, e.Finishes[i])
+		}
+	}
+	return isChoices(a, e)
 }
 
 // TestSoak sends mixed traffic, and judges each answer when it comes. With BATON_SOAK=1h it does
@@ -153,6 +191,9 @@ func TestSoak(t *testing.T) {
 			t.Errorf("no %s request was answered: the soak did not test it", k.name)
 		}
 	}
+	if s.apart == 0 {
+		t.Error("the choices of no drawn request differ: the soak did not test how they are drawn")
+	}
 	for who, l := range clusterLevels(t, c) {
 		old, lived := before[who]
 		if !lived {
@@ -176,6 +217,7 @@ type soak struct {
 	sent   int
 	tally  map[string]int
 	wrong  int
+	apart  int                // requests whose choices were drawn otherwise than each other
 	memory map[string][]int64 // resident bytes of each process, a sample every soakSample
 }
 
@@ -242,7 +284,9 @@ func (s *soak) ask(r *rand.Rand, hc *http.Client) time.Duration {
 	case e.Ends != 1 || e.Broken != "" || e.Error != "":
 		fault = fmt.Sprintf("nothing was broken, but it ended in %+v (X2)", e)
 	default:
-		fault = kind.right(a, e)
+		if fault = kind.right(a, e); fault == "" && kind.alone {
+			fault = s.differs(hc, a, e)
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,6 +297,9 @@ func (s *soak) ask(r *rand.Rand, hc *http.Client) time.Duration {
 	if fault != "" {
 		end = "wrong"
 		s.wrong++
+	}
+	if kind.name == "drawn" && len(slices.Compact(e.texts())) > 1 {
+		s.apart++
 	}
 	s.tally[kind.name+" "+end]++
 	if fault != "" {
@@ -268,7 +315,17 @@ func (s *soak) own(hc *http.Client, a Ask, e End) bool {
 		return false
 	}
 	alone := Do(s.t.Context(), hc, s.whole.URL, Ask{Messages: a.Messages, Deadline: soakDeadline, Stream: true})
-	return alone.Ends == 1 && alone.Finish == e.Finish && !slices.ContainsFunc(append(e.Others, e.Text), func(text string) bool { return text != alone.Text })
+	return alone.Ends == 1 && alone.Finish == e.Finish && !slices.ContainsFunc(e.texts(), func(text string) bool { return text != alone.Text })
+}
+
+// differs says in what a complete answer is not what one process says to the same request.
+func (s *soak) differs(hc *http.Client, a Ask, e End) string {
+	alone := Do(s.t.Context(), hc, s.whole.URL, a)
+	if alone.Ends != 1 || alone.Broken != "" || alone.Error != "" || !slices.Equal(e.texts(), alone.texts()) ||
+		!maps.Equal(e.Finishes, alone.Finishes) || !maps.Equal(e.Logprobs, alone.Logprobs) {
+		return fmt.Sprintf("%v: the pair says %+v, one process %+v (X3)", a.Fields, e, alone)
+	}
+	return ""
 }
 
 // watch looks at the memory of every process until ctx ends.
