@@ -163,6 +163,30 @@ func TestForgettingChangesNothing(t *testing.T) {
 	}
 }
 
+// TestAStateHoldsNothingThatWasForgotten: a room that waits holds its own state alone, so what is kept
+// is bounded however many rooms wait since different times.
+func TestAStateHoldsNothingThatWasForgotten(t *testing.T) {
+	g := compiled(t, schemaSpec(person), recallVocabulary())
+	s, mask := g.Start(), make([]uint64, g.Words())
+	for range 3 {
+		s.Allowed(mask)
+		if !s.Push(members(mask)[0]) {
+			t.Fatal("an allowed token is refused")
+		}
+		s.Allowed(mask)
+		met := func(l *live) bool {
+			return slices.ContainsFunc(l.next, func(n *live) bool { return n != nil && n != &dead })
+		}
+		if !met(s.at) {
+			t.Fatal("nothing was met from the state: the test shows nothing")
+		}
+		g.m.forget()
+		if met(s.at) || met(g.begin) {
+			t.Error("a state holds what was met from it")
+		}
+	}
+}
+
 // BenchmarkMaskHostile measures the longest search for a mask in specs that ask for much: what one
 // room may cost the step of all. Of several walks of the same tokens the fastest counts, so that
 // what else the machine does is left out.

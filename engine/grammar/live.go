@@ -72,7 +72,6 @@ type machine struct {
 	first [256]uint8 // by class, one byte of it
 	width int        // classes
 
-	root   *live // the state before any byte, of whatever age
 	age    int
 	lives  map[string]*live
 	frames map[frameKey]*frame
@@ -132,10 +131,11 @@ func (m *machine) sortBytes(has *[256]bool) {
 }
 
 // forget drops all states and stacks. Those that are still held stay valid; what follows from
-// them is found again.
+// them is found again: none of them holds what was met from it, or a room that waits would hold all
+// that is forgotten.
 func (m *machine) forget() {
-	if m.root != nil { // it is held for ever, and must not hold all that was met from it
-		clear(m.root.next)
+	for _, l := range m.lives {
+		clear(l.next)
 	}
 	m.age++
 	m.lives, m.frames, m.kept = map[string]*live{}, map[frameKey]*frame{}, 0
@@ -152,8 +152,7 @@ func (m *machine) tidy() {
 func (m *machine) begin() *live {
 	m.start()
 	m.arrive(m.rules[0].start, 0, nil)
-	m.root = m.intern()
-	return m.root
+	return m.intern()
 }
 
 // adopt returns the state of the present age that is the same as l.
