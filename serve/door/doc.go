@@ -12,4 +12,5 @@
 //	D3  bytes of bodies count against a bound as they arrive, until they are given back; a body
 //	    that comes slower than RateMin is not waited for
 //	D4  a request whose body was not read gets its answer and its connection is closed
+//	D5  a handler that panics costs its connection alone, and is an error in the log
 package door

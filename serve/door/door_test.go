@@ -339,6 +339,49 @@ func TestAFailureToAcceptIsAWarning(t *testing.T) {
 	}
 }
 
+// A handler that panics is an error in the log, with where it was, and the server goes on; one that cuts
+// its connection on purpose is none (D5).
+func TestAHandlerThatPanicsIsLoud(t *testing.T) {
+	for name, row := range map[string]struct {
+		v    any
+		loud bool
+	}{"a mistake": {errors.New("index out of range"), true}, "on purpose": {http.ErrAbortHandler, false}} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var text bytes.Buffer // read when the server has ended
+			log := slog.New(slog.NewTextHandler(&text, nil))
+			s := Server(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/bad" {
+					panic(row.v)
+				}
+			}), time.Minute, log)
+			served := make(chan struct{})
+			go func() {
+				defer close(served)
+				s.Serve(Listen(l, 4, nil, log))
+			}()
+			c := dial(t, l.Addr().String(), "GET /bad HTTP/1.1\r\nHost: x\r\n\r\n")
+			if b, _ := io.ReadAll(c); len(b) > 0 {
+				t.Errorf("an answer: %q", b)
+			}
+			next := dial(t, l.Addr().String(), "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+			if r, _ := answer(t, next); r.StatusCode != http.StatusOK {
+				t.Errorf("the next request: %s", r.Status)
+			}
+			next.Close()
+			s.Shutdown(t.Context())
+			<-served
+			got := text.String()
+			if loud := strings.Contains(got, "level=ERROR") && strings.Contains(got, "GET /bad: index out of range") && strings.Contains(got, "door_test.go"); loud != row.loud || !loud && got != "" {
+				t.Errorf("logged %q", got)
+			}
+		})
+	}
+}
+
 // A client that takes nothing gets a deadline from outside of any handler (D1).
 func TestEveryAnswerHasADeadline(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,8 +1,10 @@
 package door
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"time"
 )
 
@@ -20,13 +22,31 @@ const (
 // answer, or moves that deadline. It wants a listener of Listen.
 func Server(h http.Handler, writeAfter time.Duration, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler:           guarded(h, writeAfter),
+		Handler:           loud(guarded(h, writeAfter), log),
 		ReadHeaderTimeout: headAfter,
 		IdleTimeout:       idleAfter,
 		MaxHeaderBytes:    headBytesMax,
 		ConnState:         follow,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
+}
+
+// loud has a handler that panics say so in the log. net/http cuts its connection, and has the process
+// go on; what it says of that stands where nobody looks, among the errors of strangers' connections.
+func loud(h http.Handler, log *slog.Logger) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			v := recover()
+			if v == nil {
+				return
+			}
+			if v != http.ErrAbortHandler { // by which a handler cuts a connection on purpose
+				log.Error("a handler panicked, its connection is cut", "detail", fmt.Sprintf("%s %s: %v\n%s", r.Method, r.URL.Path, v, debug.Stack()))
+			}
+			panic(v)
+		}()
+		h.ServeHTTP(w, r)
+	})
 }
 
 // guarded gives every request its deadlines (D1). A body is nobody's until Bodies.Read took it;
