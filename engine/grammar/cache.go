@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -32,6 +33,9 @@ type Cache struct {
 
 type key [sha256.Size]byte
 
+// ErrBroken is the error of a Spec at which compiling broke down before.
+var ErrBroken = errors.New("grammar: compiling it has failed, which is a mistake of ours")
+
 type entry struct {
 	key  key
 	once sync.Once
@@ -57,7 +61,10 @@ func (c *Cache) Get(s *Spec) (*Grammar, error) {
 		return nil, fmt.Errorf("grammar: %w", err)
 	}
 	e := c.entry(sha256.Sum256(text))
-	e.once.Do(func() { e.g, e.err = compile(s, c.v) })
+	e.once.Do(func() {
+		e.err = ErrBroken // if compile panics, this stands: no grammar at all would be no form at all
+		e.g, e.err = compile(s, c.v)
+	})
 	c.settle(e)
 	return e.g, e.err
 }

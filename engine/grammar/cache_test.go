@@ -96,3 +96,24 @@ func TestStatesOfOneGrammarRunBesideEachOther(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// A Spec at which compiling panicked is an error for whoever asks next, never a grammar that is none:
+// an answer without its form would look like any other.
+func TestWhatBrokeDownIsNoGrammar(t *testing.T) {
+	c := newCache(nil) // without a vocabulary nothing can be compiled
+	s := &Spec{Kind: KindRegex, Regex: "a"}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("compiling did not panic: the test shows nothing")
+			}
+		}()
+		c.Get(s)
+	}()
+	if g, err := c.Get(s); g != nil || err == nil {
+		t.Errorf("%v, %v, want an error", g, err)
+	}
+	if n, _, _, _ := c.Stats(); n != 0 {
+		t.Errorf("%d grammars are kept, want none", n)
+	}
+}

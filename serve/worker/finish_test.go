@@ -2,6 +2,8 @@ package worker
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 
 	"baton/core/room"
@@ -83,4 +85,11 @@ func TestTheWaitForAGrammarEnds(t *testing.T) {
 		t.Errorf("nobody compiles: %v, %v, %v", g, cause, err)
 	}
 	empty(t, u)
+}
+
+// A grammar that cannot be compiled is its client's mistake, but not one at which compiling broke down.
+func TestABrokenGrammarIsOurMistake(t *testing.T) {
+	if a, b, c := oursOf(fmt.Errorf("x: %w", grammar.ErrBroken)), oursOf(errors.New("x")), oursOf(nil); a != room.Internal || b != room.NoCause || c != room.NoCause {
+		t.Errorf("%v, %v, %v", a, b, c)
+	}
 }

@@ -161,7 +161,15 @@ func (w *Worker) grammar(ctx context.Context, r *leg.Request) (*grammar.Grammar,
 	}
 	defer func() { <-w.compiling }()
 	g, err := w.grammars().Get(s)
-	return g, room.NoCause, err
+	return g, oursOf(err), err
+}
+
+// oursOf is the cause of an error of compiling that is no client's, and none for others.
+func oursOf(err error) room.Cause {
+	if errors.Is(err, grammar.ErrBroken) {
+		return room.Internal
+	}
+	return room.NoCause
 }
 
 // wrong is an error of a request with the name of what is wrong in it.
