@@ -100,7 +100,7 @@ Twice: everything stops at once.`,
 	fl.IntVar(&c.Sizes.Threads, "threads", 0, "engine threads (default: one per core)")
 	fl.IntVar(&c.Sizes.KVTokens, "kv-tokens", 0, "tokens in the KV pool (default: from the memory that is free)")
 	fl.IntVar(&c.Sizes.Workers, "workers", worker.WorkersDefault, "workers on this machine, with this one, that share the memory that is free")
-	fl.IntVar(&c.Sizes.MaxRunning, "max-batch", worker.RunningDefault, "rooms that compute at the same time")
+	fl.IntVar(&c.Sizes.MaxRunning, "max-batch", worker.RunningDefault, "rooms that compute at the same time; where they generate each counts as often as it has choices")
 	fl.IntVar(&c.Sizes.MaxQueued, "max-queued-requests", worker.QueuedDefault, "rooms that may wait; more get 429")
 	fl.IntVar(&c.Sizes.ChunkTokens, "chunk-tokens", worker.ChunkDefault, "prompt tokens per engine step")
 	fl.IntVar(&c.Sizes.AheadTokens, "ahead-tokens", worker.AheadDefault, aheadHelp)

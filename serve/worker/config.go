@@ -43,7 +43,7 @@ type Config struct {
 type Sizes struct {
 	KVTokens    int    // tokens in the KV pool; 0 derives it from the memory that is available
 	Workers     int    // on this machine, with this one, among which that is shared; 0 is WorkersDefault
-	MaxRunning  int    // rooms that may compute, write or generate at once; 0 is RunningDefault
+	MaxRunning  int    // rooms that may compute or write at once; where they generate each counts as often as it has choices; 0 is RunningDefault
 	MaxQueued   int    // rooms that may wait; 0 is QueuedDefault
 	ChunkTokens int    // prompt tokens in one engine step; 0 is ChunkDefault
 	AheadTokens int    // tokens of output for which a room has blocks ahead; 0 is AheadDefault, AheadMax is all of it
