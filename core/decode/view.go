@@ -40,6 +40,10 @@ func (e *entry) queue() room.Queue {
 	return e.phase.Queue()
 }
 
+// SitsOut is what a generating room waits for that has no block for its newest token (sched.S8): not the
+// engine, but other rooms, which may wait for other workers.
+var SitsOut = phaseTable[Retracted].WaitsFor
+
 // Rooms yields every live room, oldest first.
 func (c *Core) Rooms(yield func(room.View) bool) {
 	closed := false // somebody waits for blocks, and those behind for their turn
@@ -52,7 +56,7 @@ func (c *Core) Rooms(yield func(room.View) bool) {
 		}
 		switch {
 		case e.phase == Generating && e.short() && !e.inStep:
-			v.WaitsFor = phaseTable[Retracted].WaitsFor
+			v.WaitsFor = SitsOut
 		case closed || e.phase != NeedsBlocks && e.phase != Retracted:
 		case e.computes() && c.ahead(e, e.prefix()).id != 0:
 			v.WaitsFor = room.OlderPrefix

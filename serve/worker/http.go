@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"baton/core/decode"
 	"baton/core/room"
 	"baton/engine/grammar"
 	"baton/serve/door"
@@ -411,7 +412,13 @@ func (w *Worker) Health() observe.Health {
 	if began := w.stepping.Load(); began > 0 {
 		h.Step = (now - time.Duration(began-1)).Milliseconds()
 	}
-	work := s.Worker.Queues[room.Running.String()].Len + s.Worker.Queues[room.Inflight.String()].Len
+	work := 0
+	for i := range s.Rooms {
+		r := &s.Rooms[i]
+		if (r.Queue == room.Running.String() || r.Queue == room.Inflight.String()) && r.WaitsFor != decode.SitsOut {
+			work++
+		}
+	}
 	switch {
 	case !ok:
 		h.OK, h.Reason = false, "the node loop does not answer"

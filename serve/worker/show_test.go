@@ -333,3 +333,32 @@ func TestPeerNumbersAreUsedAgainOnlyWhenFree(t *testing.T) {
 		t.Fatalf("peer %d, want %d", c.peer, b.peer)
 	}
 }
+
+// A room that sits out because those behind it wait for prefill (sched.S8) waits for another worker:
+// that nothing moves meanwhile is no fault of this one.
+func TestARoomThatSitsOutIsNoIllness(t *testing.T) {
+	p, pf := start(t, Prefill, 16)
+	d, f := start(t, Decode, 4, func(c *Config) { c.Sizes.AheadTokens = 1 })
+	r := rand.New(rand.NewPCG(61, 62))
+	held, release := f.hold()
+	older, younger := ask(r, 15, 40, f.vocab), ask(r, 20, 8, f.vocab)
+	_, a := both(t, p, d, older, p.Link())
+	within(t, "decode's first step", held)
+	_, letGo := pf.hold()
+	_, b := both(t, p, d, younger, p.Link())
+	inQueue(t, d, younger.Room, room.Transfer)
+	release()
+	until(t, "the older room sits out", func() bool {
+		return slices.ContainsFunc(look(t, d).Rooms, func(x observe.Room) bool {
+			return x.Room == older.Room.String() && x.Phase == "generating" && x.WaitsFor == "decode: blocks"
+		})
+	})
+	d.progress.Store(int64(d.now() - time.Hour)) // so long ago was anything done here
+	if h := d.Health(); !h.OK || h.Progress < time.Minute.Milliseconds() {
+		t.Errorf("%+v", h)
+	}
+	letGo()
+	a.ended(room.NoCause)
+	b.ended(room.NoCause)
+	empty(t, p, d)
+}
