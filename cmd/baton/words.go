@@ -17,12 +17,13 @@ import (
 
 // packages are the names that our packages put in front of their errors. Whoever reads a log
 // or the code wants them, whoever types a command does not.
-const packages = "bench|chat|fleet|gateway|gguf|kernel|leg|model|openai|room|sample|store|tcp|tokenizer|transfer|wire|worker"
+const packages = "bench|chat|checkpoint|door|fleet|gateway|gguf|grammar|kernel|leg|model|observe|openai|recorder|room|safetensors|sample|store|tcp|" +
+	"tokenizer|transfer|wire|worker"
 
 var (
 	packageFirst = regexp.MustCompile(`(?m)^((` + packages + `): )+`)
 	// Further in, only what is no word of a sentence, and the name of a worker's own last line.
-	packageLater = regexp.MustCompile(`: ((baton|fleet|gguf|tcp): )+`)
+	packageLater = regexp.MustCompile(`: ((baton|checkpoint|fleet|gguf|recorder|safetensors|tcp): )+`)
 )
 
 // plain is an error in the words of somebody who typed a command.

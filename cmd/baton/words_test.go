@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -20,10 +23,44 @@ func TestErrorsAreInTheWordsOfWhoTypes(t *testing.T) {
 		"fleet: one\nworker: two":                              "one\ntwo",
 		"the chat: is a word here":                             "the chat: is a word here",
 		"my.model: no prefix":                                  "my.model: no prefix",
+		"checkpoint: model x: safetensors: cut":                "model x: cut",
+		"--record x: recorder: no":                             "--record x: no",
 	} {
 		if got := plain(errors.New(in)); got != want {
 			t.Errorf("%q is told as %q, want %q", in, got, want)
 		}
+	}
+}
+
+// TestEveryPackageIsKnownByItsErrors: a package of the engine, of the links or of what serves that
+// puts its name in front of an error is one whose name is taken off.
+func TestEveryPackageIsKnownByItsErrors(t *testing.T) {
+	named := regexp.MustCompile(`(?:errors\.New|fmt\.Errorf)\("([a-z]+): `)
+	met := 0
+	for _, floor := range []string{"engine", "serve", "transfer"} {
+		err := filepath.WalkDir(filepath.Join("..", "..", floor), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, m := range named.FindAllSubmatch(text, -1) {
+				name := string(m[1])
+				if name != filepath.Base(filepath.Dir(path)) || name == "conformance" || name == "fake" { // for tests
+					continue
+				}
+				met++
+				if plain(errors.New(name+": x")) != "x" {
+					t.Errorf("%s: errors that begin with %s: are told so to who types", path, name)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if met < 100 {
+		t.Errorf("%d errors were found, there were more than 200", met)
 	}
 }
 
