@@ -21,4 +21,6 @@
 //	W7  the loop never waits for a client, a worker or a lock that somebody holds over I/O
 //	W8  a text that cannot fit is not cut into tokens, and a body counts in bytes until its
 //	    tokens are there; connections, their deadlines and bodies are serve/door's (D1 to D4)
+//	W9  a request's time runs from the moment its body is there: what it takes to check it and to
+//	    cut it into tokens is part of it
 package gateway

@@ -29,7 +29,7 @@ type clientRequest struct {
 	ended   int      // of them that have their ending
 	said    []spoken // one per choice
 	usage   openai.Usage
-	arrived time.Duration
+	arrived time.Duration // its body, whole
 	buf     []item
 }
 
@@ -68,6 +68,7 @@ func (g *Gateway) accept(e openai.Endpoint, w http.ResponseWriter, r *http.Reque
 		return nil, budgets, err
 	}
 	defer body.Release() // the request holds token ids and no part of it
+	arrived := g.clock() // its time runs while it is checked and cut into tokens, too (W9)
 	s, err := g.admitted(w)
 	if err != nil {
 		return nil, budgets, err
@@ -97,6 +98,7 @@ func (g *Gateway) accept(e openai.Endpoint, w http.ResponseWriter, r *http.Reque
 		return nil, budgets, err
 	}
 	c := g.newRequest(w, parsed, prompts, style)
+	c.arrived = arrived
 	if s.manifest != "" {
 		c.answer.Fingerprint = "fp_" + s.manifest
 	}
@@ -183,7 +185,7 @@ func (g *Gateway) conversation(c chat.Conversation) (*chat.Prompt, *openai.Error
 
 func (g *Gateway) newRequest(w http.ResponseWriter, parsed *openai.Request, prompts [][]int32, style reply.Style) *clientRequest {
 	c := &clientRequest{g: g, w: w, control: http.NewResponseController(w), parsed: parsed, style: style,
-		inbox: newInbox(clientBytes(g.config.ClientBytes, len(prompts)*parsed.N)), arrived: g.clock()}
+		inbox: newInbox(clientBytes(g.config.ClientBytes, len(prompts)*parsed.N))}
 	id := "chatcmpl-"
 	if parsed.Endpoint == openai.Completion {
 		id = "cmpl-"

@@ -156,8 +156,9 @@ func (l *loop) take(in input) {
 	}
 	switch in.event.Kind {
 	case relay.Arrive:
-		in.call.arrived = l.g.clock()
+		in.call.arrived = in.call.request.arrived
 		in.call.deadline = in.call.arrived + in.event.Budgets.Total
+		in.event.Budgets.Total = max(in.call.deadline-l.g.clock(), 1) // 0 would be no bound
 		l.calls[in.call.req] = in.call
 	case relay.Tokens:
 		if c := l.calls[in.event.Req]; c != nil {

@@ -1,10 +1,13 @@
 package gateway
 
 import (
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"baton/engine/chat"
 	"baton/serve/leg"
 )
 
@@ -38,4 +41,38 @@ func TestAStreamThatWaitsForMemoryIsNoSilence(t *testing.T) {
 			b.Errorf("after %v: status %d, %s; want 23s, deadline", r.at, r.status, r.body)
 		}
 	})
+}
+
+// dawdling takes a while to cut a conversation into tokens.
+type dawdling struct {
+	byteText
+	takes time.Duration
+}
+
+func (s dawdling) Chat(c chat.Conversation) (*chat.Prompt, error) {
+	time.Sleep(s.takes)
+	return s.byteText.Chat(c)
+}
+
+// TestTheTimeOfARequestRunsWhileItIsChecked: what it takes to check a request and to cut it into
+// tokens is part of its time (W9), also where nothing is left of it, and workers hear of the rest.
+func TestTheTimeOfARequestRunsWhileItIsChecked(t *testing.T) {
+	for _, row := range []struct{ takes, total, want, left time.Duration }{
+		{3 * time.Second, 5 * time.Second, 5 * time.Second, 2 * time.Second},
+		{8 * time.Second, 5 * time.Second, 8*time.Second + 1, time.Millisecond}, // at once
+	} {
+		var left atomic.Int64
+		listens := func(l *fakeLeg) { left.Store(l.req.LeftMS); l.accept(); l.wait() }
+		virtual(t, func(c *Config) { c.Text = dawdling{takes: row.takes} }, func(b *bubble) {
+			b.join(RolePrefill, listens)
+			b.join(RoleDecode, listens)
+			r := <-b.ask(b.Context(), "X-Request-Timeout", fmt.Sprint(row.total.Seconds()))
+			if r.at != row.want || r.status != 504 || !strings.Contains(r.body, `"code":"deadline"`) {
+				b.Errorf("after %v: status %d, %s; want %v, 504, deadline", r.at, r.status, r.body, row.want)
+			}
+			if at := left.Load(); at != 0 && at != row.left.Milliseconds() {
+				b.Errorf("a worker was told that %d ms are left, want %v", at, row.left)
+			}
+		})
+	}
 }
