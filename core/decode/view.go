@@ -44,6 +44,14 @@ func (e *entry) queue() room.Queue {
 // engine, but other rooms, which may wait for other workers.
 var SitsOut = phaseTable[Retracted].WaitsFor
 
+func (e *entry) sitsOut() bool { return e.phase == Generating && e.short() && !e.inStep }
+
+// SitsOut says whether a room waits for that.
+func (c *Core) SitsOut(id room.ID) bool {
+	e := c.find(id)
+	return e != nil && e.sitsOut()
+}
+
 // Rooms yields every live room, oldest first.
 func (c *Core) Rooms(yield func(room.View) bool) {
 	closed := false // somebody waits for blocks, and those behind for their turn
@@ -55,7 +63,7 @@ func (c *Core) Rooms(yield func(room.View) bool) {
 			Deadline: e.deadline, WaitsFor: row.WaitsFor, Peer: e.peer, Lease: e.lease, Outcome: e.outcome,
 		}
 		switch {
-		case e.phase == Generating && e.short() && !e.inStep:
+		case e.sitsOut():
 			v.WaitsFor = SitsOut
 		case closed || e.phase != NeedsBlocks && e.phase != Retracted:
 		case e.computes() && c.ahead(e, e.prefix()).id != 0:

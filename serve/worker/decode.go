@@ -301,6 +301,7 @@ func (n *decodeNode) next() (at time.Duration, t room.Timer, ok bool) { return n
 func (n *decodeNode) over()                                           { n.rec.Close() }
 func (n *decodeNode) idle() bool                                      { return n.core.Idle() }
 func (n *decodeNode) phase(id room.ID) string                         { return n.core.PhaseOf(id) }
+func (n *decodeNode) sitsOut(id room.ID) bool                         { return n.core.SitsOut(id) }
 func (n *decodeNode) rooms(yield func(room.View) bool)                { n.core.Rooms(yield) }
 func (n *decodeNode) blocks() blocks.Count                            { return n.core.Blocks() }
 func (n *decodeNode) pinned() int                                     { return n.core.PinnedAt(n.w.now()) }

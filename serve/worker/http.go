@@ -29,7 +29,7 @@ const (
 	tokenBytes     = 24
 	// writeMax is how long one write to a gateway may hang before its connection is given up.
 	writeMax = 20 * time.Second
-	// waitsEvery is how often it is said that a room waits for memory: four times within the
+	// waitsEvery is how often it is said that a room waits for memory, or sits out: four times within the
 	// silence that gateways allow a stream by default (a minute).
 	waitsEvery = 15 * time.Second
 	// hurryMax is what is left of that once its buffer is full.
@@ -261,14 +261,26 @@ func (s *stream) run(gone <-chan struct{}) {
 }
 
 // waits says again that the room waits, while that is the last that was said and the worker makes
-// progress: the room waits for older ones.
+// progress: the room waits for older ones. Of one that sits out it says so, too: that waits for others,
+// which may wait for other workers.
 func (s *stream) waits() {
-	if !s.e.answer.waiting() || s.broken || s.w.now()-time.Duration(s.w.progress.Load()) > s.w.healthMax {
+	if s.broken || !s.opened { // accepted comes first
+		return
+	}
+	moves := s.w.now()-time.Duration(s.w.progress.Load()) <= s.w.healthMax
+	if again := s.e.answer.waiting(); again && !moves || !again && !s.sitsOut() {
 		return
 	}
 	s.buf = s.buf[:0]
 	s.append(&leg.Line{Waits: true})
 	s.flush()
+}
+
+// sitsOut asks the loop whether the room does.
+func (s *stream) sitsOut() bool {
+	w, e := s.w, s.e
+	yes, ok := asked(w, func() bool { return w.rooms[e.req.Room] == e && w.node.sitsOut(e.req.Room) })
+	return ok && yes
 }
 
 // write writes what is new and says whether that was the end.

@@ -61,6 +61,7 @@ type node interface {
 	idle() bool
 	rooms(yield func(room.View) bool)
 	phase(id room.ID) string // "" for a room that is not known
+	sitsOut(id room.ID) bool // it generates, and waits for blocks that others hold
 	queues() []room.QueueStat
 	blocks() blocks.Count
 	pinned() int // blocks

@@ -67,6 +67,7 @@ func (n *clockwork) drain()                   { n.drained++ }
 func (n *clockwork) over()                    { n.ended++ }
 func (n *clockwork) idle() bool               { return n.live == 0 }
 func (n *clockwork) phase(room.ID) string     { return "" }
+func (n *clockwork) sitsOut(room.ID) bool     { return false }
 func (n *clockwork) queues() []room.QueueStat { return nil }
 func (n *clockwork) blocks() blocks.Count     { return blocks.Count{} }
 func (n *clockwork) pinned() int              { return 0 }

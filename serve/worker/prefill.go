@@ -148,6 +148,7 @@ func (n *prefillNode) fire(t room.Timer) {
 func (n *prefillNode) over()                            { n.rec.Close() }
 func (n *prefillNode) idle() bool                       { return n.core.Idle() }
 func (n *prefillNode) phase(id room.ID) string          { return n.core.PhaseOf(id) }
+func (n *prefillNode) sitsOut(room.ID) bool             { return false }
 func (n *prefillNode) rooms(yield func(room.View) bool) { n.core.Rooms(yield) }
 func (n *prefillNode) blocks() blocks.Count             { return n.core.Blocks() }
 func (n *prefillNode) pinned() int                      { return n.core.PinnedAt(n.w.now()) }

@@ -357,6 +357,14 @@ func TestARoomThatSitsOutIsNoIllness(t *testing.T) {
 	if h := d.Health(); !h.OK || h.Progress < time.Minute.Milliseconds() {
 		t.Errorf("%+v", h)
 	}
+	for id, want := range map[room.ID]int{older.Room: 1, younger.Room: 0} { // its gateway hears of it, or would take it for stuck
+		e, _ := asked(d, func() *entry { return d.rooms[id] })
+		to := &page{ResponseRecorder: httptest.NewRecorder()}
+		(&stream{w: d, e: e, rw: to, rc: http.NewResponseController(to), opened: true}).waits()
+		if n := to.count(`"waits":true`); n != want {
+			t.Errorf("room %s: it is said %d times that it waits, want %d", id, n, want)
+		}
+	}
 	letGo()
 	a.ended(room.NoCause)
 	b.ended(room.NoCause)
