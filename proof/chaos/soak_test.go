@@ -308,13 +308,17 @@ func (s *soak) ask(r *rand.Rand, hc *http.Client) time.Duration {
 	return e.After
 }
 
-// own says whether a complete answer that is wrong is the model's own mistake: one process, which
-// hands nothing over and has nothing cached of this prompt, makes it too. mu is held.
+// own says whether an answer that is wrong, as far as the client stayed for it, is the model's own
+// mistake: one process, which hands nothing over and has nothing cached of this prompt, makes it
+// too. mu is held.
 func (s *soak) own(hc *http.Client, a Ask, e End) bool {
-	if e.Left || e.Ends != 1 || e.Broken != "" || e.Error != "" || a.Want == "" {
+	if !e.Left && e.Ends != 1 || e.Broken != "" || e.Error != "" || a.Want == "" {
 		return false
 	}
 	alone := Do(s.t.Context(), hc, s.whole.URL, Ask{Messages: a.Messages, Deadline: soakDeadline, Stream: true})
+	if e.Left {
+		return alone.Ends == 1 && strings.HasPrefix(alone.Text, e.Text)
+	}
 	return alone.Ends == 1 && alone.Finish == e.Finish && !slices.ContainsFunc(e.texts(), func(text string) bool { return text != alone.Text })
 }
 
