@@ -132,6 +132,19 @@ func TestAShareIsOfItsSplit(t *testing.T) {
 	}
 }
 
+// heldUpBarrier is a barrier at which all claim that workers were without a processor.
+func heldUpBarrier(w *Worker) {
+	t := w.team
+	if w.Index == 0 {
+		t.ran, t.lost = windowMax, time.Hour
+	}
+	t.bar.slow.Store(t.bar.gen.Load() + 1) // by all, for one may still say so of the barrier before
+	w.Barrier()
+	if w.Index == 0 {
+		t.ran, t.lost = 0, 0
+	}
+}
+
 // TestWhoIsSentHomeComesBackInALaterRun: runs one after the other, as of a long step, claim at barriers here and there
 // that workers were without a processor. Whoever leaves, each index of each split is given once, and the run after
 // the pause begins with all.
@@ -168,14 +181,9 @@ func TestWhoIsSentHomeComesBackInALaterRun(t *testing.T) {
 					}
 				})
 				if claims[s] {
-					if w.Index == 0 {
-						team.ran, team.lost = windowMax, time.Hour
-					}
-					team.bar.slow.Store(team.bar.gen.Load() + 1) // by all, for one may still say so of the barrier before
-				}
-				w.Barrier()
-				if w.Index == 0 {
-					team.ran, team.lost = 0, 0
+					heldUpBarrier(w)
+				} else {
+					w.Barrier()
 				}
 			}
 			if w.Index == 0 {
@@ -206,14 +214,7 @@ func TestHeldUpRunsSendWorkersHome(t *testing.T) {
 	team.Run(func(w *Worker) {
 		defer func() { deferred[w.Index] = true }()
 		w.Barrier()
-		if w.Index == 0 {
-			team.ran, team.lost = windowMax, time.Hour
-		}
-		team.bar.slow.Store(team.bar.gen.Load() + 1) // by all, for one may still say so of the barrier before
-		w.Barrier()
-		if w.Index == 0 {
-			team.ran, team.lost = 0, 0
-		}
+		heldUpBarrier(w)
 		w.Barrier()
 		after[w.Index] = true
 		w.Split(99, 1, func(lo, hi int) { pieces[w.Index].Add(int32(hi - lo)) })
