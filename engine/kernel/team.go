@@ -325,9 +325,9 @@ func (w *Worker) Split(total, grain int, f func(lo, hi int)) {
 	}
 }
 
-// take claims the next piece [lo,hi) of a worker's share [first,end) of the given split. The word holds the number of the latest
-// split in which anyone has taken from it: a worker begins split s+1 only when no share of s has a piece left, so a
-// word beyond s means that s is used up.
+// take claims the next piece [lo,hi) of a worker's share [first,end) of the given split. The word holds the number of
+// the latest split in which anyone has taken from it: a worker begins split s+1 only when no share of s has a piece
+// left, so a word beyond s means that s is used up.
 func (w *Worker) take(split uint32, first, end, grain int) (lo, hi int, ok bool) {
 	for {
 		old := w.share.Load()

@@ -206,7 +206,7 @@ func (r *Runner) feed(w *kernel.Worker, l *layer, rows []int32) {
 	w.Split(n, rowGrain(n, w.N), func(lo, hi int) { r.addNorm(&l.out, rows, l.ffnNorm, &r.inWidth, lo, hi) })
 	w.Barrier()
 	blocks := r.m.config.FFN / kernel.BlockCols
-	w.Split(blocks, max(1, blocks/(w.N*piecesPerThread)), func(lo, hi int) { r.gate(l, n, lo, hi) })
+	w.Split(blocks, pieceGrain(blocks, w.N), func(lo, hi int) { r.gate(l, n, lo, hi) })
 	w.Barrier()
 	r.multiply(w, &l.down.product, &r.inFFN, r.y)
 	w.Barrier()
@@ -272,9 +272,12 @@ func (r *Runner) addNorm(p *output, rows []int32, norm []float32, in *kernel.Inp
 // that taking one costs nothing, enough that all threads end together.
 const piecesPerThread = 8
 
+// pieceGrain is the size of the smallest pieces of a product's panels, or blocks of them.
+func pieceGrain(total, threads int) int { return max(1, total/(threads*piecesPerThread)) }
+
 // multiply computes a product of all rows of in into y, without waiting for the other threads.
 func (r *Runner) multiply(w *kernel.Worker, p *product, in *kernel.Input, y []float32) {
-	w.Split(p.panels, max(1, p.panels/(w.N*piecesPerThread)), func(lo, hi int) { p.multiply(in, y, lo, hi) })
+	w.Split(p.panels, pieceGrain(p.panels, w.N), func(lo, hi int) { p.multiply(in, y, lo, hi) })
 }
 
 // multiply computes panels [lo,hi) of the product.
